@@ -46,6 +46,7 @@ step_of(const Factor *factor, bool known, double log_ratio, const FactorRule *ru
 		clamp_double(1.0 / (factor->jobs + 2), rule->least_share, rule->first_share);
 }
 
+/* Moves the factor's logarithm, and counts the job. */
 static void
 move_factor(Factor *factor, double by, int64_t now)
 {
@@ -68,6 +69,7 @@ factor_learn(Factor *factor, bool known, double log_observed, int64_t now, const
  * Factors by number of rows
  * ------------------------------------------------------------------------
  */
+
 double
 factor_size_of(double rows, int *first)
 {
@@ -113,7 +115,8 @@ factor_sizes_now(const Factor *sizes, double rows, double fallback, int64_t now,
 
 /*
  * A job lies between two sizes.  Both move in proportion to their weight, such
- * that the interpolated value moves by step_of().  An unknown far size stays so.
+ * that the interpolated value moves by step_of().  If the farther size is unknown,
+ * it stays unknown, and the nearer one moves alone.
  */
 void
 factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double log_observed,
@@ -167,7 +170,7 @@ static const FactorRule cpu_rule = {
 	.fade_s = CPU_FADE_SECONDS
 };
 
-/* The logarithm for an unknown format: that of the nearest known format, or 0. */
+/* The logarithm for an unknown format: that of the nearest known format; 0 if none is known. */
 static double
 nearest_format(const CpuLearned *learned, int format, double rows, int64_t now)
 {

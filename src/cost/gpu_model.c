@@ -42,10 +42,9 @@
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
 static inline SortRecFormat
-width_index(const RouteFacts *facts)
+width_index(int key_width)
 {
-	return facts->gpu.key_width == 32 ? SORT_REC_PACKED :
-		facts->gpu.key_width == 64 ? SORT_REC_64 : SORT_REC_128;
+	return key_width == 32 ? SORT_REC_PACKED : key_width == 64 ? SORT_REC_64 : SORT_REC_128;
 }
 
 /* Number of possible key values; 0: unknown, or too many to count. */
@@ -111,7 +110,7 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 				*why = facts->gpu.why_not ? facts->gpu.why_not : "these rows are not for a device";
 			else if ((facts->gpu.algorithms & (1u << algorithm->id)) == 0)
 				*why = "the device has no such algorithm";
-			else if (!algorithm_takes(algorithm, width_index(facts)))
+			else if (!algorithm_takes(algorithm, width_index(facts->gpu.key_width)))
 				*why = "it does not take keys of this width";
 			else if (!facts->gpu.keys_only && algorithm->keys_only)
 				*why = "it sorts keys only";
@@ -124,7 +123,7 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 	return *why == NULL;
 }
 
-/* gpu_counting without rids, interpolated between the ranges of the curves. */
+/* Time of gpu_counting without rids, interpolated between the ranges of the curves. */
 static double
 counting_keys_us(const GpusortCosts *costs, double n, uint64_t range)
 {
@@ -160,13 +159,13 @@ gpu_counting_us(const GpusortCosts *costs, const RouteFacts *facts)
 		if (bits > 24)
 			us *= 4.0 / 3;
 	}
-	return us * costs->counting_width[width_index(facts)];
+	return us * costs->counting_width[width_index(facts->gpu.key_width)];
 }
 
 static double
 gpu_radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
-	int			w = width_index(facts);
+	int			w = width_index(facts->gpu.key_width);
 	double		digits = (facts->gpu.key_bits + 7) / 8;
 	double		all = facts->gpu.key_width / 8;
 	double		whole = facts->n < costs->radix_passes_from[w] ? all :
@@ -180,13 +179,13 @@ gpu_radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 static double
 gpu_merge_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
-	return gpusort_cost_at(costs->merge[width_index(facts)], facts->n);
+	return gpusort_cost_at(costs->merge[width_index(facts->gpu.key_width)], facts->n);
 }
 
 static double
 gpu_bucket_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
-	return gpusort_cost_at(costs->bucket[facts->gpu.key_distribution][width_index(facts)], facts->n);
+	return gpusort_cost_at(costs->bucket[facts->gpu.key_distribution][width_index(facts->gpu.key_width)], facts->n);
 }
 
 static double
@@ -211,10 +210,10 @@ unknown_us(const GpusortCosts *costs, const RouteFacts *facts)
 double
 gpu_sort_us(AlgorithmId id, const RouteFacts *facts)
 {
-#define KERNELS(id, name)	[ALGORITHM_##id] = unknown_us,
-#define LIBRARYS(id, name)	[ALGORITHM_##id] = name##_us,
+#define ON_CPU(id, name)	[ALGORITHM_##id] = unknown_us,
+#define ON_GPU(id, name)	[ALGORITHM_##id] = name##_us,
 	static double (*const predict[ALGORITHM_COUNT]) (const GpusortCosts *, const RouteFacts *) = {
-		ALGORITHMS(KERNELS, LIBRARYS)
+		ALGORITHMS(ON_CPU, ON_GPU)
 	};
 
 	return predict[id] (facts->gpu.costs, facts);
@@ -379,18 +378,12 @@ static const FactorRule gpu_rule = {
 /* Initial value of GpuLearned.load. */
 #define LOAD_ASSUMED		0.5
 
-/* Time of a job's way to the device process and back, without the device's work. */
+/* Time of the wake-ups between backend and device process for a job. */
 #define WAKE_UPS_US			100.0
 
 /* Smaller copies and intervals are too inexact to learn from. */
 #define LEAST_COPY_BYTES	65536
 #define LEAST_US			1.0
-
-static inline int
-width_of(int key_width)
-{
-	return key_width == 32 ? 0 : key_width == 64 ? 1 : 2;
-}
 
 void
 gpu_learn_begin(GpuLearned *learned)
@@ -421,11 +414,12 @@ gpu_sort_factor(const GpuFactors *factors, int key_width, double rows)
 {
 	int			size;
 	double		past = factor_size_of(rows, &size);
-	const double *log = &factors->log[GPU_PART_SORT + width_of(key_width) * GPU_SORT_SIZES + size];
+	const double *log = &factors->log[GPU_PART_SORT + width_index(key_width) * GPU_SORT_SIZES + size];
 
 	return log[0] + (log[1] - log[0]) * past;
 }
 
+/* Logarithm of the hand-over's factor, for a hand-over that took us. */
 static double
 hand_over_log(const GpusortCosts *costs, double us)
 {
@@ -463,6 +457,7 @@ gpu_learn_measured(GpuLearned *learned, const GpusortCosts *costs, const DeviceM
 	}
 }
 
+/* Learns from a part of a job that took took_us, and library_us by the library's costs. */
 static void
 learn_part(Factor *factor, double took_us, double library_us, int64_t now)
 {
@@ -470,7 +465,10 @@ learn_part(Factor *factor, double took_us, double library_us, int64_t now)
 				 &gpu_rule);
 }
 
-/* Confirms a factor between the limits; otherwise learns from the nearer limit. */
+/*
+ * Learns from the limits of the hand-over's time: a factor between them is confirmed;
+ * otherwise the nearer limit is what was observed.
+ */
 static void
 learn_hand_over(Factor *factor, const GpusortCosts *costs, const GpuJobTimes *times, int64_t now)
 {
@@ -480,10 +478,11 @@ learn_hand_over(Factor *factor, const GpusortCosts *costs, const GpuJobTimes *ti
 	factor_learn(factor, factor_is_known(factor), clamp_double(factor->log, least, most), now, &gpu_rule);
 }
 
+/* learn_part() for the sort, whose factor depends on key width and number of rows. */
 static void
 learn_sort(GpuLearned *learned, const RouteFacts *facts, double took_us, double library_us, int64_t now)
 {
-	factor_sizes_learn(&learned->part[GPU_PART_SORT + width_of(facts->gpu.key_width) * GPU_SORT_SIZES],
+	factor_sizes_learn(&learned->part[GPU_PART_SORT + width_index(facts->gpu.key_width) * GPU_SORT_SIZES],
 					   facts->n, NULL, log(fmax(took_us, LEAST_US) / library_us), now, &gpu_rule);
 }
 

@@ -28,7 +28,7 @@ gpusort_route_problem(const RouteFacts *facts, SortProblem *problem)
 	problem->ascents = facts->ascents;
 }
 
-/* Fills the problem for SortKernel.applies().  Of *team only the size is set. */
+/* Fills the problem for SortKernel.applies(), which reads only the size of *team. */
 static void
 describe_problem(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
 {
@@ -248,6 +248,7 @@ append(char *buf, const char *fmt,...)
 	va_end(args);
 }
 
+/* The device's state, for users. */
 static const char *
 device_words(DeviceState device)
 {

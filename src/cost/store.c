@@ -35,7 +35,7 @@
  * ------------------------------------------------------------------------
  */
 
-/* Suffix of a file that is being written; before it stands the process's number. */
+/* Suffix of a file that is being written, after the PID of the writing process. */
 #define UNFINISHED		".tmp"
 
 #define LEARN_DEVICES	64
@@ -72,6 +72,7 @@ static const StoreFile learn_file = {
 	.bad_detail = "The correction factors of GPUs and of the CPU are reset."
 };
 
+/* Removes the file and reports errno at elevel.  Returns false if that returns. */
 static bool
 write_failed(const char *path, const char *done, int elevel)
 {
@@ -229,7 +230,7 @@ typedef struct LearnEntry
 {
 	bool		used;
 	GpuLearnedOf of;
-	uint32		measurements;	/* sequence number of the measurement taken in */
+	uint32		measurements;	/* version of the measurement taken in */
 	GpuLearned	learned;
 } LearnEntry;
 
@@ -238,11 +239,11 @@ typedef struct StoreShared
 	/* hash of the version of model_file that was logged last */
 	pg_atomic_uint64 logged;
 
-	/* the rest exists only with the service, and is under the lock */
-	bool		cpu_changed;	/* changed since the last save */
-	bool		gpu_changed;
+	/* The lock protects the following fields.  They exist only with the service. */
+	bool		cpu_changed;	/* the CPU's factors changed since the last save */
+	bool		gpu_changed;	/* devices' factors changed since the last save */
 	uint64		cpu_model;		/* version of the constants; 0: none */
-	unsigned	cpu_times;		/* CpuMeasured.times when it was read */
+	unsigned	cpu_times;		/* CpuMeasured.times that was taken in */
 	CpuLearned	cpu;
 	LearnEntry	devices[LEARN_DEVICES]; /* by CUDA's device number */
 } StoreShared;
@@ -251,19 +252,19 @@ static StoreShared *shared = NULL;
 static LWLock *shared_lock = NULL;
 
 /*
- * Copies a measurement, whose sequence number is odd while the device process writes it.
- * False if it is the one of *taken, or is being written; a later call takes it in.
+ * Copies a measurement, whose version is odd while the device process writes it.  False if
+ * its version is *taken already, or if it is being written; a later call takes it in.
  */
 static bool
-copy_measured(void *copy, const volatile void *measured, Size size, const volatile uint32 *number,
+copy_measured(void *copy, const volatile void *measured, Size size, const volatile uint32 *version,
 			  uint32 *taken)
 {
-	uint32		before = *number;
+	uint32		before = *version;
 
 	pg_read_barrier();
 	memcpy(copy, (const void *) measured, size);
 	pg_read_barrier();
-	if (before == 0 || before == *taken || before % 2 != 0 || *number != before)
+	if (before == 0 || before == *taken || before % 2 != 0 || *version != before)
 		return false;
 	*taken = before;
 	return true;
@@ -280,15 +281,15 @@ copy_measured(void *copy, const volatile void *measured, Size size, const volati
 /* Smaller sorts do not check for a new file. */
 #define REFRESH_MIN_ROWS	65536
 
-/* The version of the file that this process read last; zeroes: no file. */
+/* The version of the file that this process read last; inode 0: there was no file. */
 static struct
 {
-	bool		looked;			/* this process checked for a file */
+	bool		checked;		/* this process has checked for a file */
 	ino_t		inode;
 	struct timespec mtime;
 }			seen;
 
-static RouteModel stored;
+static RouteModel stored;		/* the constants of the file */
 
 /* Hash of the version that was read last; never 0. */
 static uint64
@@ -319,7 +320,7 @@ gpusort_model_refresh(size_t n)
 {
 	struct stat st;
 
-	if (n < REFRESH_MIN_ROWS && seen.looked)
+	if (n < REFRESH_MIN_ROWS && seen.checked)
 		return;
 
 	if (stat(model_file.name, &st) != 0)
@@ -328,10 +329,10 @@ gpusort_model_refresh(size_t n)
 		st.st_mtim.tv_sec == seen.mtime.tv_sec &&
 		st.st_mtim.tv_nsec == seen.mtime.tv_nsec)
 	{
-		seen.looked = true;
+		seen.checked = true;
 		return;
 	}
-	seen.looked = true;
+	seen.checked = true;
 	seen.inode = st.st_ino;
 	seen.mtime = st.st_mtim;
 
@@ -355,6 +356,7 @@ model_version(void)
  * outdated process does not drop the factors of a newer version.
  * ------------------------------------------------------------------------
  */
+
 static bool
 cpu_is_up_to_date(void)
 {
@@ -503,6 +505,7 @@ device_learn_who(int device, LearnDevice *who)
 		pg_atomic_read_u32(&device_shared->generation) == generation;
 }
 
+/* The factors of the device. */
 static LearnEntry *
 entry_of(const LearnDevice *device)
 {
@@ -512,7 +515,7 @@ entry_of(const LearnDevice *device)
 
 /* Does the entry belong to this device, and not to a former one with its number? */
 static bool
-is_of(const LearnEntry *entry, const LearnDevice *device)
+entry_is_of(const LearnEntry *entry, const LearnDevice *device)
 {
 	char		name[GPU_LEARN_NAME];
 
@@ -525,7 +528,7 @@ gpu_is_up_to_date(const LearnEntry *entry, const LearnDevice *device)
 {
 	uint32		measurements = *device->measurements & ~1u;
 
-	return is_of(entry, device) && (measurements == 0 || entry->measurements == measurements);
+	return entry_is_of(entry, device) && (measurements == 0 || entry->measurements == measurements);
 }
 
 /*
@@ -537,7 +540,7 @@ gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 {
 	DeviceMeasured measured;
 
-	if (!is_of(entry, device))
+	if (!entry_is_of(entry, device))
 	{
 		memset(entry, 0, sizeof(*entry));
 		gpu_learn_begin(&entry->learned);
@@ -654,7 +657,7 @@ gpusort_learn_forget(const LearnDevice *device)
  * ------------------------------------------------------------------------
  */
 
-/* Interval between two saves, and between two saves if only the CPU's factors changed. */
+/* Least interval between two saves, and if only the CPU's factors changed. */
 #define SAVE_EVERY_S		10
 #define SAVE_CPU_EVERY_S	60
 
@@ -696,6 +699,7 @@ load_factors(void)
 	memset(shared->devices, 0, sizeof(shared->devices));
 }
 
+/* Writes all factors to the text. */
 static void
 format_factors(StoreText *text)
 {
@@ -755,10 +759,7 @@ save_factors(bool at_once)
 	text = begin_text(&learn_file, &content);
 	format_factors(&text);
 
-	/*
-	 * the supervisor watches the device process, so it does not wait for the
-	 * disk
-	 */
+	/* not durable: the supervisor watches the device process, and must not wait for a disk */
 	save_text(&learn_file, content, &text, at_once, LOG);
 }
 

@@ -62,7 +62,7 @@ typedef struct LearnDevice
 	const GpusortCosts *costs;
 	const volatile DeviceMeasured *measured;
 
-	/* Sequence number of measured; odd: being written, 0: none. */
+	/* version of measured; odd: being written; 0: none */
 	const volatile uint32 *measurements;
 } LearnDevice;
 

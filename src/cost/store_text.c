@@ -51,13 +51,14 @@ skip(StoreText *text, const char *prefix)
 	return true;
 }
 
-/* A whole number has all its digits, another one six. */
+/* Writes a space and a number: a whole one with all its digits, any other with six. */
 static void
 put_number(StoreText *text, double value)
 {
 	put(text, value == rint(value) && fabs(value) <= COUNT_MOST ? " %.0f" : " %.6g", value);
 }
 
+/* Reads a space and a number; false if it is not within the bounds. */
 static bool
 read_number(StoreText *text, const double bounds[2], double *value)
 {
@@ -164,10 +165,12 @@ model_text(StoreText *text, RouteModel *model)
  * Correction factors
  * ------------------------------------------------------------------------
  */
+
+/* A line of a name and a factor. */
 static bool
 factor_text(StoreText *text, const char *name, Factor *factor)
 {
-	/* the text is rounded */
+	/* numbers in the text are rounded */
 	const double low = log(FACTOR_MIN) - 0.001;
 	const double high = log(FACTOR_MAX) + 0.001;
 	const double bounds[][2] = {{low, high}, {0, 1}, {low, high}, {0, UINT32_MAX}, {0, COUNT_MOST}};
@@ -339,6 +342,7 @@ brand_string(char brand[49])
 }
 #endif
 
+/* Size of a cache that sysconf() names; 0: unknown. */
 static long
 cache_kb(int name)
 {
