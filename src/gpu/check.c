@@ -31,6 +31,7 @@
 /* How many rids ahead the bitmap's word is prefetched. */
 #define RIDS_AHEAD		32
 
+/* Size of the bitmap; 0 if no rids are sent. */
 static Size
 bitmap_bytes(const SortEnv *env, const KeyBuffer *keybuf)
 {
@@ -118,7 +119,7 @@ hash_key128(const JobSecret *secret, Key128 key)
 	return hash ^ hash >> 32;
 }
 
-/* Adds up the hashes of keys, and tests whether the keys ascend. */
+/* Body of scan_keys() for one key type. */
 #define SCAN_KEYS(key_t) \
 	do { \
 		const key_t *k = (const key_t *) keys; \
@@ -134,6 +135,10 @@ hash_key128(const JobSecret *secret, Key128 key)
 		*ascending = !descends; \
 	} while (0)
 
+/*
+ * Returns the checksum of n keys of width bits.  *ascending: the keys ascend, also from
+ * *last, the key before them; *last becomes the last of them.
+ */
 static uint64
 scan_keys(const JobSecret *of_job, const char *keys, int width, size_t n, Key128 *last, bool *ascending)
 {

@@ -1,13 +1,14 @@
 /*
  * device_layout.c
- *	  Layouts of keys that leave for a device before all rows are known.
+ *	  Layouts of keys that leave for a device before all rows are known; see
+ *	  gpu_internal.h.
  */
 #include "postgres.h"
 
 #include "gpu/gpu_internal.h"
 #include "key/key.h"
 
-/* The range of a column's type. */
+/* Sets *range to that of the column's type. */
 static void
 type_range(const KeyBufferColumn *col, KeyRange *range)
 {
@@ -41,7 +42,7 @@ add_null_bits(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 	Assert(dl->layout.total_bits <= dl->key_width);
 }
 
-/* The range of a column's type, under the assumption that exactness and constants persist. */
+/* The same, but the column is assumed to stay exact, and a constant word to stay constant. */
 static void
 assumed_range(const KeyBufferColumn *col, KeyRange *range)
 {

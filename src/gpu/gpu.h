@@ -16,13 +16,13 @@
 #include "storage/spin.h"
 #include "store/row.h"
 
-/* Longest wait for the service or for space on a device where the user has forced a GPU algorithm. */
+/* Longest wait for the service or for space on a device if gpusort.algorithm forces a GPU algorithm. */
 #define DEVICE_FORCED_PATIENCE_US	(gpusort_device_patience * 1000.0)
 
 /* Registers the GPU with the sort engine (SortOffload), when the library is loaded. */
 extern void gpu_init(void);
 
-/* Sets the members of *spec that follow from the router's facts and decision. */
+/* Sets the fields of *spec that follow from the router's facts and decision. */
 extern void device_route_job(const RouteFacts *facts, const RouteDecision *decision,
 							 DeviceJobSpec *spec);
 
@@ -55,7 +55,7 @@ extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size
 /* The leader's job, for the participants.  Lies in the shared memory of this query. */
 typedef struct DeviceProducer
 {
-	/* there is a job; otherwise the rest is not set */
+	/* a job is open; if not, the other fields are not set */
 	bool		on;
 	DeviceJobName job;
 	DeviceJobSpec spec;
@@ -71,7 +71,7 @@ typedef struct DeviceProducer
 	BytesPrefix prefixes[KEY_MAX_COLUMNS];
 } DeviceProducer;
 
-/* What one participant has sent; the leader adds up all participants'. */
+/* What one participant has sent.  The leader adds up these of all participants. */
 typedef struct DeviceSent
 {
 	uint64		rows;
@@ -81,9 +81,10 @@ typedef struct DeviceSent
 } DeviceSent;
 
 /*
- * The leader opens a job for the expected rows and describes it in *producer.  The sink
- * returns the rows that participants send.  NULL, and producer->on is false, if there is no
- * room or no suitable algorithm.  returned notes the rows that have been returned.
+ * The leader opens a job for the expected rows and describes it in *producer.  row_bytes is
+ * their expected length.  The sink's result returns the rows that participants send;
+ * "returned" notes which have been returned.  NULL, and producer->on is false, if there is
+ * no room on a device, or no suitable algorithm.
  */
 extern Sink *producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes,
 						   int participants, ReturnedRows *returned, DeviceProducer *producer);
@@ -94,14 +95,16 @@ extern Sink *producer_lead(SortEnv *env, Batch *batch, double rows, double row_b
  */
 extern bool producer_serve(Sink *sink);
 
-/* All participants have sent their rows: the totals. */
+/* Tells the leader's sink what all participants together have sent. */
 extern void producer_collect(Sink *sink, const DeviceSent *sent_to_device);
 
 /*
  * A participant's sink.  lead is the sink of producer_lead() in the leader, NULL in a
- * worker.  The result has no rows: when it is finished they are on the device.
+ * worker.  Its result has no rows: when the sink is finished, they are on the device.
  */
 extern Sink *producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead);
+
+/* What this participant has sent, when its sink is finished. */
 extern void producer_sent(const Sink *sink, DeviceSent *sent_to_device);
 
 #endif							/* GPUSORT_GPU_GPU_H */

@@ -18,17 +18,18 @@
  * if that needs no further bit.
  *
  * device_layout_choose() is for rows of one process.  Columns whose normalized keys have
- * been exact so far are assumed to stay exact.  Otherwise the key ends with the first
- * inexact column, and ties are resolved when the rows come back.  A row that breaks an
- * assumption (a NULL, an inexact normalized key, a string without the common prefix) does
- * not fit the layout, and ends the device's part of the sort.
+ * been exact so far are assumed to stay exact.  The key ends with the first column that is
+ * not; then ties are resolved when the rows come back.  A row that breaks an assumption (a
+ * NULL, an inexact normalized key, a string without the common prefix) does not fit the
+ * layout, and ends the device's part of the sort.
  *
  * device_layout_for_any() is for rows of several processes.  Nothing is assumed: the key
  * ends with the first column whose kind may be inexact.
  *
- * device_layout_guess() is for keys without rows.  All that has been seen is assumed to
- * stay so: exactness, constant second words, prefixes.  If a later row breaks an
- * assumption (device_layout_holds()), the keys are sent again when all rows are known.
+ * device_layout_guess() is for keys without rows.  What holds for the rows so far is
+ * assumed to hold for all: exactness, constant second words, prefixes.  If a later row
+ * breaks an assumption (device_layout_holds()), the keys are sent again when all rows are
+ * known.
  * ------------------------------------------------------------------------
  */
 
@@ -40,20 +41,18 @@ typedef struct DeviceLayout
 	int			key_width;		/* bits of a key in transit: 32, 64 or 128 */
 } DeviceLayout;
 
-/* Returns false if the key is empty or longer than 128 bits.  key_width is >= least_width. */
+/* False if the key is empty or longer than 128 bits.  key_width is at least least_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
 /*
- * For rows of several processes, none of which is known.  There is a number for NULL if
- * 128 bits have room for it.  Strings keep the key buffer's prefixes.  Returns false also
- * if a column is not the same in all processes (key_same_in_processes()).
+ * For rows of several processes, of which none has come yet.  There is a number for NULL if
+ * 128 bits have room for it.  Strings keep the key buffer's prefixes.  False if the key is
+ * longer than 128 bits, or if a column is not the same in all processes
+ * (key_same_in_processes()).
  */
 extern bool device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
-/*
- * For keys without rows, when many rows are buffered.  Returns false if the key is empty
- * or has more than 128 bits.
- */
+/* For keys without rows, when many rows are buffered.  False as device_layout_choose(). */
 extern bool device_layout_guess(DeviceLayout *dl, const KeyBuffer *keybuf);
 
 /* Do all buffered rows fit the layout? */
@@ -72,17 +71,14 @@ device_key_width(int total_bits)
 	return total_bits <= 32 ? 32 : total_bits <= 64 ? 64 : 128;
 }
 
-/* Is the string's normalized key one behind the prefix that the layout is for? */
+/* Is the string's normalized key relative to the prefix that the layout is for? */
 static inline bool
 device_row_prefix(const DeviceLayout *dl, const KeyBufferColumn *col, int c, Datum value, uint64 normkey)
 {
 	if (unlikely(col->prefix.len != dl->prefix_len[c]))
 		return false;
 
-	/*
-	 * these two may be of a string without the prefix; a frozen prefix allows
-	 * that
-	 */
+	/* the least and the greatest key may be of a string without the prefix */
 	return likely(normkey != 0 && normkey != PG_UINT64_MAX) || col->prefix.frozen ||
 		string_has_prefix(col, value);
 }
@@ -177,11 +173,12 @@ device_key_at(const char *keys, int width, size_t i)
  */
 
 /*
- * Is a GPU the best choice?  Both set *facts.  If true, *decision is the GPU's algorithm;
- * otherwise facts->device and facts->gpu.why_not are the reason.
+ * Is a GPU the best choice?  Both functions set *facts.  If true, *decision has the GPU's
+ * algorithm; otherwise facts->device and facts->gpu.why_not are the reason.
  *
- * device_route_keys: for the keys (and rids) of n rows, of which the key buffer has some or
- * all, in this layout and width.  device_route_rows: for whole rows.
+ * device_route_keys: for the keys (and rids) of n rows in this layout and width; the key
+ * buffer has some or all of the rows.  key_range is the number of possible keys, 0 if it is
+ * not known.  device_route_rows: for whole rows.
  */
 extern bool device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
 							  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
@@ -191,14 +188,14 @@ extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyL
 							  RouteDecision *decision);
 
 /*
- * The GPU's algorithm for an expected number of rows, none of which has come yet.  The
- * caller has already decided for the device.  False if there is no suitable algorithm.
+ * Chooses the GPU's algorithm for the rows of a parallel sort, before the first one comes.
+ * The caller has already decided for the GPU.  False if there is no suitable algorithm.
  */
 extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
 								  int key_width, double rows, RouteFacts *facts,
 								  RouteDecision *decision);
 
-/* Rows expected, without those that have left the key buffer. */
+/* Expected number of rows of the sort, without those that have left the key buffer. */
 extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
 
 /* Do the buffered keys look presorted, ascending or descending? */
@@ -218,8 +215,10 @@ typedef struct DeviceJobReport
 	bool		at_once;		/* all rows were known when the job was opened */
 } DeviceJobReport;
 
-/* Reports a job for EXPLAIN, and teaches the cost model; device_report_part() adds up by device. */
+/* Reports a job for EXPLAIN, and teaches the cost model. */
 extern void device_report_job(SortEnv *env, const DeviceJobReport *done);
+
+/* Adds a part of this number of rows to the report of the job's device. */
 extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
 
 /* Logs and counts a failure of the device.  This sort does not try a device again. */
@@ -230,7 +229,7 @@ extern void device_note_failure(SortEnv *env, const Algorithm *algorithm, const 
  * ------------------------------------------------------------------------
  */
 
-/* A batch whose keys are on the device. */
+/* A batch whose keys are on the device.  To the sort engine it is an OffloadJob. */
 typedef struct OffloadJob
 {
 	SortEnv    *env;
@@ -241,20 +240,20 @@ typedef struct OffloadJob
 	RouteDecision decision;
 	DeviceLayout layout;		/* has ranges only if keys are sent ahead */
 	size_t		sent;			/* rows of the key buffer whose keys were sent */
-	size_t		per_chunk;		/* rows of a chunk on the way to the device */
+	size_t		per_chunk;		/* rows of a chunk on the way up */
 	KeyCheck	keys;
 	struct DeviceParts *parts;	/* several jobs (key_parts.c); NULL: one */
 	bool		at_once;		/* all rows were known when the job was opened */
 
-	/* on the way back */
-	bool		failed;			/* the rest of the result is not available, */
-	char		why[128];		/* for this reason */
+	/* on the way down */
+	bool		failed;			/* no more of the result can be read */
+	char		why[128];		/* reason of the failure */
 	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
-	uint32		max_rid;
-	bool		keep;			/* chunks are appended, not replaced */
-	size_t		down_per_chunk; /* rows of a chunk of the result */
+	uint32		max_rid;		/* greatest rid that was sent */
+	bool		keep;			/* a chunk is appended to those before it */
+	size_t		down_per_chunk; /* rows of a chunk on the way down */
 	size_t		received;		/* rows that came back */
-	size_t		replaced;		/* ... of chunks that were replaced */
+	size_t		replaced;		/* rows of chunks that were not kept */
 	Key128		last_key;		/* of the last row that came back */
 	TieGroups	groups;			/* of rows with equal keys */
 } DeviceKeys;
@@ -288,12 +287,13 @@ device_keys_report(DeviceKeys *dk, const DeviceJob *job)
  * ------------------------------------------------------------------------
  */
 
-/* The number of parts if several GPUs are faster than one; otherwise 0. */
+/* Number of parts, if several GPUs are faster than one; otherwise 0. */
 extern int	device_parts_quicker(const DeviceKeys *dk);
 
 /*
- * Opens the first job for keys that are sorted in parts, at_least as many as given and as
- * many as room requires.  False if there is no room, or no gain over the CPU.
+ * Opens the first job for keys that are sorted in parts: in at least at_least parts, and in
+ * more if a device has no room for parts of that size.  False if there is no room, or no
+ * gain over the CPU.
  */
 extern bool device_parts_begin(DeviceKeys *dk, int at_least, double patience_us);
 
@@ -307,6 +307,7 @@ extern void device_parts_send(DeviceKeys *dk);
 extern bool device_parts_next(DeviceKeys *dk, KeyChunk *chunk);
 extern void device_parts_release(DeviceKeys *dk);
 
+/* Closes all jobs, frees the split keys, and sets dk->parts to NULL. */
 extern void device_parts_end(DeviceKeys *dk);
 
 /* ------------------------------------------------------------------------
@@ -314,22 +315,24 @@ extern void device_parts_end(DeviceKeys *dk);
  * ------------------------------------------------------------------------
  */
 
-/* Bytes of the batch, its result and the bitmap of rids; does that fit the limit? */
+/* Bytes of the batch, its result and the bitmap of rids. */
 extern Size device_check_bytes(const SortEnv *env, const Batch *batch);
+
+/* Do these bytes fit the sort's memory limit? */
 extern bool device_check_fits(const SortEnv *env, const Batch *batch);
 
-/* All rows are buffered: their rids may come back, each once. */
+/* Sets the bitmap to the rids of all buffered rows. */
 extern void device_check_begin(DeviceKeys *dk);
 
 /*
- * Checks n rids that came back: each must be that of a row, and come the first time.  If
- * false, none of them counts as having come back.
+ * Checks n rids that came back: each must be that of a row, and come for the first time.
+ * If false, the bitmap is as before the call.
  */
 extern bool device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n);
 
 /*
- * The device failed after rows had been returned, and the CPU has sorted all rows.  An
- * ERROR if its first rows are not those that were returned.
+ * After the device failed and the CPU has sorted all rows: an ERROR if its first rows are
+ * not the ones that had been returned.
  */
 extern void device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned);
 
@@ -347,10 +350,10 @@ typedef struct DeviceRows
 	/* A part that is read as a run.  It must be the first member. */
 	RunSource	source;
 	RowStream	stream;
-	const char *copy;			/* next byte to copy from the stream's chunk */
+	const char *copy;			/* next byte to copy */
 	Size		copy_left;		/* bytes to copy from there on */
 
-	/* rows whose copy has begun, where ties are resolved */
+	/* number of rows copied, the current one included, if ties are resolved */
 	uint64		copied;
 	int			merged;			/* parts that are merged as runs; 0: none */
 	dlist_node	part;			/* link in DeviceRowsSink.closed */
@@ -364,11 +367,11 @@ typedef struct DeviceRows
 	DeviceLayout layout;
 	bool		full;			/* the job cannot grow */
 	bool		sort_started;	/* no more rows are sent */
-	bool		failed;			/* the rows are gone; noted for EXPLAIN */
+	bool		failed;			/* the rows are lost, and the failure is reported */
 
 	/* device memory that env->progress shows for this job */
 	uint64		shown;
-	bool		is_producer;	/* one of the participants that fill the job */
+	bool		is_producer;	/* it fills the job of another process */
 
 	/* the chunk that is filled */
 	char	   *chunk;			/* NULL: none yet */
@@ -379,9 +382,9 @@ typedef struct DeviceRows
 	char	   *next;			/* where the next row is written */
 	char	   *end;
 
-	double		expected;		/* rows; 0: unknown */
+	double		expected;		/* expected number of rows; 0: unknown */
 	uint64		rows;			/* rows that were sent */
-	uint64		units;			/* ... and their length in units of 8 bytes */
+	uint64		units;			/* their length in units of 8 bytes */
 
 	/*
 	 * Unit from which places are counted: a producer's first unit of the
@@ -392,13 +395,13 @@ typedef struct DeviceRows
 	JobSecret	secret;			/* for the rows' checksums */
 
 	/* the chunk that is read */
-	bool		held;			/* there is one */
+	bool		held;			/* there is such a chunk */
 	uint32		held_rows;
 	const char *held_data;		/* its first row */
 	uint64		returned;		/* rows of the chunks before it */
-	uint64		returned_sum;	/* sum of their row_sum() */
+	uint64		returned_sum;	/* sum of row_sum() of these rows */
 	struct TieResolver *resolver;	/* NULL: none, or not yet */
-	struct ReturnedRows *returned_rows; /* returned rows; or NULL */
+	struct ReturnedRows *returned_rows; /* notes returned rows; or NULL */
 } DeviceRows;
 
 /* A sink that writes rows into a job's chunks. */
@@ -419,20 +422,22 @@ typedef struct DeviceRowsSink
 #define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
 #define DEVICE_ROWS_MARGIN		1.25
 
-/* Sets spec's max_rows and max_row_bytes for n rows. */
+/* Sets spec's max_rows and max_row_bytes for n rows of row_bytes bytes. */
 extern void device_rows_set_room(DeviceJobSpec *spec, double n, double row_bytes);
 
 /* Divides chunks among keys, places and rows. */
 extern void device_rows_layout_chunk(DeviceRows *dev, double row_bytes);
 
-/* Opens the job with room for these rows; false, and *why, if there is none. */
+/* Opens the job with room for these rows; false, and *why, if there is no room. */
 extern bool device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why);
 
 /* The room to ask for when n rows have come, in rows. */
 extern double device_rows_ahead(const DeviceRows *dev, double n, double row_bytes);
 
-/* Makes room for a row of size bytes: in a new chunk; in a job that is full, by growing it. */
+/* Starts a new chunk with room for a row of size bytes. */
 extern SinkAnswer device_rows_start_chunk(DeviceRows *dev, Size size);
+
+/* Grows a job that is full, so that it has room for a row of size bytes. */
 extern SinkAnswer device_rows_grow(DeviceRows *dev, Size size);
 
 /* Sends the chunk that is being filled. */
@@ -441,14 +446,14 @@ extern void device_rows_post(DeviceRows *dev);
 /* All rows are sent: starts the sort, and does not wait for it. */
 extern void device_rows_start_sort(DeviceRows *dev);
 
-/* Marks the rows as gone with the device. */
+/* Marks the rows as lost, and reports the failure of the device. */
 extern void device_rows_fail(DeviceRows *dev);
 
 /* Updates the progress view: device memory of the job, or none. */
 extern void device_rows_show(DeviceRows *dev);
 extern void device_rows_show_none(DeviceRows *dev);
 
-/* Are equal rows that were returned noted in dev->returned_rows? */
+/* Does dev->returned_rows note single rows?  If keys are inexact: only their number and sum. */
 static inline bool
 device_rows_notes_returned(const DeviceRows *dev)
 {
@@ -461,7 +466,7 @@ device_rows_notes_returned(const DeviceRows *dev)
  */
 extern bool device_rows_next_chunk(DeviceRows *dev, RowStream *stream);
 
-/* A row of the chunk is none that the job sent. */
+/* Fails the job, because the chunk has a row that was not sent to it. */
 extern void device_rows_wrong_row(DeviceRows *dev, const RowStream *stream);
 
 /* The next row of the chunk, checked; NULL if it is wrong, and then the device failed. */
@@ -480,36 +485,38 @@ device_rows_read(DeviceRows *dev, RowStream *stream)
 /* The next row, valid until the next call; NULL at the end, and if the device failed. */
 extern MinimalTuple resolver_next(DeviceRows *dev, RowStream *stream);
 
-/* The device failed: how many rows were read but not returned, and the sum of their row_sum(). */
+/* Number of rows that were read but not returned when the device failed; *sum of row_sum(). */
 extern uint64 resolver_unreturned(const DeviceRows *dev, uint64 *sum);
 
 extern void resolver_end(DeviceRows *dev);
 
 /* row_result.c: rows on their way back. */
 
-/* Ends the job; with _return its room is free when the function returns. */
+/* Closes the job and frees *dev. */
 extern void device_rows_end(DeviceRows *dev);
+
+/* The same; waits until the job's resources are free. */
 extern void device_rows_return(DeviceRows *dev);
 
 /*
  * Three ways to bring the sorted rows back before the sort's result is read: into a run on
- * disk; into the batch, as if they came in now; or as a run that the merge reads from the
- * device.  The first two wait for the device's sort.
+ * disk; into the batch, as if they came from the child now; or as a run that the merge
+ * reads from the device.  The first two wait for the device's sort.
  */
 extern void device_rows_to_run(DeviceRows *dev, Runs *runs);
 extern void device_rows_to_memory(DeviceRows *dev);
 extern void device_rows_to_source(DeviceRows *dev, Runs *runs);
 
-/* Does memory have room for device_rows_to_memory(), and does order permit it? */
+/* Is device_rows_to_memory() possible: no runs before these rows, and enough memory? */
 extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
 
 /* The result that reads the rows from the device; starts the sort. */
 extern SortResult *result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev);
 
-/* A result without rows: another process returns them, or the device failed. */
+/* A result without rows, because another process returns them, or because the device failed. */
 extern SortResult *result_device_rows_none(StreamResult *result, SortEnv *env, bool failed);
 
-/* rows.c: the sink of row mode. */
+/* rows.c: the sink of row mode.  SortOffload.begin_rows() and rows_after(). */
 extern Sink *device_rows_begin(SortEnv *env, Batch *batch, bool *allowed);
 extern Size device_rows_after(const SortEnv *env);
 
@@ -561,8 +568,8 @@ typedef struct KeySpan
 } KeySpan;
 
 /*
- * Chooses the ranges of parts of about part_rows rows, from a sample of the keys.  A key
- * that makes up half a part or more becomes a part of its own.  Returns false if there
+ * Chooses the ranges of parts of about part_rows rows, from a sample of the keys.  The rows
+ * of a key that make up half a part or more become a part of their own.  False if there
  * would be more than KEY_SPLIT_MAX parts.
  */
 extern bool key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout,
@@ -571,14 +578,14 @@ extern bool key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLa
 /* Does any part need sorting? */
 extern bool key_split_sorts(const KeySplit *split);
 
-/* Memory for splitting n keys, in blocks of block_rows. */
+/* Sets the size of blocks to block_rows rows.  Returns the bytes of the blocks for n keys. */
 extern Size key_split_bytes(KeySplit *split, size_t n, size_t block_rows);
 
 /* Splits the buffered keys.  Block numbers are allocated in the current memory context. */
 extern void key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf,
 						  const KeyLayout *layout);
 
-/* The part's rows from row at on, as far as they are consecutive in memory. */
+/* The rows of the part that follow each other in memory from row "at" on. */
 extern KeySpan key_split_span(const KeySplit *split, int part, size_t at);
 
 extern void key_split_free(KeySplit *split, BulkOwner *owner);

@@ -24,7 +24,7 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* Fills the facts that the CPU's algorithms depend on. */
+/* Fills the facts that the CPU's algorithms depend on, for the rows of the key buffer. */
 static void
 fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int rid_bits,
 			   RouteFacts *facts)
@@ -38,10 +38,7 @@ fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *lay
 	}
 	else
 	{
-		/*
-		 * the key is truncated to one word with the rid, which mostly
-		 * suffices
-		 */
+		/* a key that does not fit one word with the rid is truncated */
 		facts->format = SORT_REC_PACKED;
 		facts->begin_bit = rid_bits;
 		facts->end_bit = Max(rid_bits + 1, Min(rid_bits + layout->total_bits, 64));
@@ -53,6 +50,7 @@ fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *lay
 	facts->forced = gpusort_forced_algorithm();
 }
 
+/* Fills the facts that the GPU's algorithms depend on.  *memory, *all_memory: see cost/store.h. */
 static void
 fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts,
 			   double *memory, double *all_memory)
@@ -65,15 +63,16 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 	device_learn_facts(facts, memory, all_memory);
 }
 
-/* Buffered keys of which a sample is taken, and the order of its pairs. */
+/* Argument of sample_pair(): the buffered keys, and the order of the sampled pairs. */
 typedef struct SampledKeys
 {
 	const KeyBuffer *keybuf;
 	const KeyLayout *layout;
 	bool		descends;		/* a key is less than the one before */
-	bool		ascends;
+	bool		ascends;		/* a key is greater than the one before */
 } SampledKeys;
 
+/* Callback of gpu_sample_fill(): the leading 64 bits of keys i and i + 1. */
 static void
 sample_pair(void *arg, size_t i, uint64_t pair[2])
 {
@@ -88,7 +87,7 @@ sample_pair(void *arg, size_t i, uint64_t pair[2])
 	pair[1] = (uint64) (second >> shift);
 }
 
-/* Samples the keys; false if they ascend or descend. */
+/* Samples the keys; false if the sampled pairs only ascend or only descend. */
 static bool
 sample_buffered_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSample *sample)
 {
@@ -198,10 +197,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	rows_spec.key_width = key_width;
 	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 
-	/*
-	 * the CPU's keys have as many bits as these ranges need, and rids of that
-	 * size
-	 */
+	/* the CPU's keys have the bits that the ranges of the buffered values need */
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&narrow, keybuf, ranges);
 	fill_cpu_facts(env, keybuf, &narrow,
@@ -219,6 +215,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 		return algorithm_on_gpu(decision->algorithm);
 	}
 
+	/* the time of the CPU's best algorithm */
 	facts->device = DEVICE_STATE_NONE;
 	gpusort_model_refresh(facts->n);
 	device_learn_cpu_facts(facts);
@@ -271,13 +268,13 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	spec->keys_only = facts->gpu.keys_only;
 	spec->want_keys = facts->gpu.keys_back;
 	spec->distinct = facts->gpu.distinct;
-	/* a saturated range means no more than the key's width */
+	/* a range of PG_UINT64_MAX is saturated, and says no more than the key's width */
 	if (facts->key_range != 0 && facts->key_range != PG_UINT64_MAX)
 	{
 		spec->have_range = true;
 		spec->key_max.lo = facts->key_range - 1;
 	}
-	/* an algorithm by value sees all bits of the key; those above are zero */
+	/* for keys alone, an algorithm by value is faster if all bits of the key's width order */
 	if (spec->keys_only && decision->algorithm->by_value)
 		spec->key_bits = spec->key_width;
 }

@@ -3,8 +3,8 @@
  *	  Splits buffered keys by range: sample, splitters, one pass over the keys.
  *
  * The ranges come from a sorted sample, as Chen et al. join slices to buckets of a
- * size that a multiprocessor can hold.  A key that makes up half a part or more gets a
- * part of its own, which needs no sort: more splitters could not divide it.
+ * size that a multiprocessor can hold.  Splitters cannot divide the rows of one key.  If
+ * these make up half a part or more, they become a part of their own, which needs no sort.
  *
  * The size of a part is known only at the end.  Parts therefore consist of blocks, which
  * are taken from one region as needed, so keys are packed and compared with splitters
@@ -41,6 +41,7 @@
 /* With more splitters than this in a cell, a binary search among all splitters is faster. */
 #define SPLIT_CELL_MOST		2
 
+/* The table of a key's leading bits. */
 typedef struct SplitCells
 {
 	/*
@@ -92,12 +93,12 @@ add_part(KeySplit *split, Key128 low)
 	return true;
 }
 
-/* Divides the sample into ranges of this many keys.  False if there are too many parts. */
+/* Divides the sample into ranges of "share" keys each.  False if there are too many parts. */
 static bool
 choose_ranges(KeySplit *split, const Key128 *sample, size_t n, double share)
 {
 	Key128		most = split->key_width == 128 ? ~(Key128) 0 : ((Key128) 1 << split->key_width) - 1;
-	size_t		filled = 0;
+	size_t		filled = 0;		/* keys of the sample in the last part */
 
 	(void) add_part(split, 0);
 	for (size_t i = 0, next; i < n; i = next)
@@ -169,6 +170,7 @@ key_split_bytes(KeySplit *split, size_t n, size_t block_rows)
 	return (n / block_rows + 1 + split->nparts) * split->block_bytes;
 }
 
+/* All rows of a block. */
 static KeySpan
 block_at(const KeySplit *split, uint32 block)
 {
@@ -180,7 +182,7 @@ block_at(const KeySplit *split, uint32 block)
 	return span;
 }
 
-/* Gives the part another block. */
+/* Adds a block to the part; *used is the number of blocks in use. */
 static pg_noinline void
 next_block(KeySplit *split, KeyPart *part, PartEnd *end, uint32 *used)
 {
@@ -199,6 +201,7 @@ next_block(KeySplit *split, KeyPart *part, PartEnd *end, uint32 *used)
 	end->left = span.n;
 }
 
+/* Fills the table of leading bits from the parts' ranges. */
 static void
 fill_cells(SplitCells *cells, const KeySplit *split, const KeyLayout *layout)
 {
@@ -215,20 +218,17 @@ fill_cells(SplitCells *cells, const KeySplit *split, const KeyLayout *layout)
 			   (c == SPLIT_CELLS - 1 || split->low[p + 1] < (Key128) (c + 1) << cells->shift))
 			p++;
 
-		/*
-		 * a splitter that equals the cell's least key is counted, which is
-		 * harmless
-		 */
+		/* a splitter that equals the cell's least key is counted: one comparison more */
 		cells->part[c] = (uint8) before;
 		cells->most = Max(cells->most, p - before);
 	}
 }
 
 /*
- * Writes the keys of a batch to their parts, without branches per key.  The part is
- * found by the key's cell and the splitters in it.  If a cell has too many splitters, a
- * binary search in steps comparisons finds it; splitters[] is padded to a power of two
- * with the largest key.
+ * Writes the keys of a batch to their parts, without branches per key.  A key's cell, and
+ * comparisons with the splitters in the cell, tell its part.  If a cell has too many
+ * splitters, a binary search in "steps" comparisons finds the part; splitters[] is padded
+ * to a power of two with the largest key.
  */
 #define SPLIT_KEYS(key_t, splitters) \
 	do { \

@@ -79,7 +79,7 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	return true;
 }
 
-/* Ends the job; what check.c needs stays. */
+/* Closes the job.  The bitmap of check.c stays. */
 static void
 device_keys_close(DeviceKeys *dk)
 {
@@ -91,6 +91,7 @@ device_keys_close(DeviceKeys *dk)
 	dk->env->progress.now->device = 0;
 }
 
+/* SortOffload.end_keys() */
 static void
 device_keys_end(DeviceKeys *dk)
 {
@@ -99,7 +100,7 @@ device_keys_end(DeviceKeys *dk)
 	pfree(dk);
 }
 
-/* Sends the next n keys of the key buffer, at most a chunk. */
+/* Sends the next n keys of the key buffer, at most a chunk; false if the job failed. */
 static bool
 device_keys_send(DeviceKeys *dk, size_t n)
 {
@@ -138,6 +139,7 @@ grow_keys_job(DeviceKeys *dk, size_t n, bool more)
  * ------------------------------------------------------------------------
  */
 
+/* SortOffload.keys_after() */
 static size_t
 device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 {
@@ -152,7 +154,7 @@ device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 	/* an algorithm by value needs the keys' range, which is not known yet */
 	if (!algorithm_on_gpu(forced) || forced->by_value)
 		return SIZE_MAX;
-	/* a chunk of the widest keys */
+	/* from the first whole chunk on, whatever the keys' width will be */
 	widest = (DeviceJobSpec)
 	{
 		.key_width = 128,.keys_only = env->spec.keys_only
@@ -171,7 +173,7 @@ rows_to_expect(const SortEnv *env, const Batch *batch)
 	return Min(rows, Max(n, env->limit / bytes) + STREAM_AFTER_ROWS);
 }
 
-/* Opens a job to send keys ahead; NULL if that is not possible, or does not pay. */
+/* SortOffload.begin_keys(): NULL if sending ahead is not possible, or does not pay. */
 static DeviceKeys *
 device_keys_begin(SortEnv *env, Batch *batch)
 {
@@ -188,6 +190,7 @@ device_keys_begin(SortEnv *env, Batch *batch)
 	return NULL;
 }
 
+/* SortOffload.send_keys() */
 static bool
 device_keys_send_chunks(DeviceKeys *dk, size_t *ask_rows)
 {
@@ -370,8 +373,8 @@ verify_order(DeviceKeys *dk, const Sorted *sorted)
 }
 
 /*
- * Receives the whole result; or its first chunk, with *streams, if it may stream.  False if
- * dk->failed is set.
+ * Receives the result: only its first chunk if it may stream, and then sets *streams;
+ * otherwise all of it.  False if dk->failed is set.
  */
 static bool
 receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
@@ -385,10 +388,7 @@ receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 	device_check_begin(dk);
 	if (*streams)
 	{
-		/*
-		 * the time of the sort includes the first chunk, and so does its
-		 * failure
-		 */
+		/* the sort has ended when the first chunk is here, or has failed */
 		return receive_chunk(dk, &sorted->n);
 	}
 	while (receive_chunk(dk, &sorted->n))
@@ -407,7 +407,7 @@ receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
  * ------------------------------------------------------------------------
  */
 
-/* Do all rows suit the job that some keys were sent to? */
+/* Can the job that keys were sent to ahead take all rows? */
 static bool
 early_fits(DeviceKeys *dk)
 {
@@ -460,6 +460,7 @@ open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *
 	return NULL;
 }
 
+/* Sends the keys that have not been sent, and starts the sort.  False if the job failed. */
 static bool
 send_remaining(DeviceKeys *dk)
 {
@@ -481,6 +482,7 @@ send_remaining(DeviceKeys *dk)
 	return !dk->failed;
 }
 
+/* SortOffload.sort_keys() */
 static bool
 device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout *layout,
 				 bool may_stream, Sorted *sorted, DeviceKeys **streaming,
@@ -516,7 +518,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	sort_env_clock(env, &start);
 	ok = send_remaining(dk) && receive_result(dk, may_stream, sorted, &streams);
 	sort_env_clock(env, &end);
-	/* the model is compared where the whole job ran between the two times */
+	/* compare with the model only if the whole job ran between the two times */
 	if (ok && dk != early && !streams && env->timed)
 	{
 		env->report.predicted_us += dk->decision.predicted_us;
@@ -554,7 +556,7 @@ recover(ArrayResult *array, DeviceKeys *dk)
 	array->pos += dk->replaced;
 	device_note_failure(env, dk->decision.algorithm, dk->why);
 	device_keys_close(dk);
-	/* duplicates were returned */
+	/* a streamed result has duplicates, too, so the new one must have them */
 	env->distinct = 0;
 	(void) order_batch(env, batch, NULL, false, &sorted);
 	progress_phase(&env->progress, PROGRESS_EMIT);
@@ -620,6 +622,7 @@ static const ResultMethods streamed_rows_methods = {
 	.end = streamed_end
 };
 
+/* SortOffload.stream_keys() */
 static void
 result_device_keys_begin(SortResult *result, DeviceKeys *dk)
 {

@@ -34,16 +34,17 @@
 #include "service/service.h"
 #include "store/row.h"
 
-/* First rows of a participant whose keys are examined; 1/EXAMINE_EQUAL of them may be equal. */
+/* The keys of the first rows are examined; at most 1/EXAMINE_EQUAL of these may be equal. */
 #define EXAMINE_ROWS	1000
 #define EXAMINE_EQUAL	32
 
-/* Rows, or pages, that the leader puts between two looks at producers' requests. */
+/* The leader serves requests of producers after this number of rows or pages. */
 #define SERVE_ROWS		64
 
 /* First rows of a participant that determine the common prefixes. */
 #define PREFIX_ROWS		16
 
+/* The sink of a participant. */
 typedef struct ProducerSink
 {
 	DeviceRowsSink base;
@@ -60,6 +61,7 @@ typedef struct ProducerSink
  * The leader
  * ------------------------------------------------------------------------
  */
+
 Sink *
 producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int participants,
 			  ReturnedRows *returned, DeviceProducer *producer)
@@ -105,6 +107,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	return sink_device_rows_create(env, batch, dev);
 }
 
+/* Fails the job, and with it all its producers. */
 static void
 fail_producers(DeviceRows *dev, const char *why)
 {
@@ -126,6 +129,7 @@ producer_serve(Sink *sink)
 	}
 	if (rows <= dev->spec.max_rows && bytes <= dev->spec.max_row_bytes)
 		return true;
+	/* if there is no room for twice the rows, 1.25 times suffices for now */
 	for (double margin = 2; margin > 1; margin -= 0.75)
 	{
 		DeviceJobSpec wanted = dev->spec;
@@ -156,7 +160,7 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 	dev->job->rows_up = sent_to_device->rows;
 	dev->job->bytes_up = sent_to_device->bytes;
 	dev->env->progress.now->rows_in = sent_to_device->rows;
-	/* releases what was reserved for workers without rows */
+	/* release the slots of workers that have no rows and opened no producer */
 	(void) device_job_reserve_producers(dev->job, 0);
 }
 

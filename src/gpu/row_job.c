@@ -27,7 +27,7 @@ device_rows_fail(DeviceRows *dev)
 {
 	if (!dev->failed)
 	{
-		/* if there are several producers, the owner of the job notes it */
+		/* the failure of a producer is reported by the owner of its job */
 		if (!dev->is_producer)
 			device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
 		dev->failed = true;
@@ -85,6 +85,7 @@ device_rows_start_sort(DeviceRows *dev)
 	dev->sort_started = true;
 }
 
+/* Changes the device memory in the progress view to this job's bytes. */
 static void
 show_bytes(DeviceRows *dev, uint64 bytes)
 {
@@ -108,8 +109,8 @@ device_rows_show_none(DeviceRows *dev)
 }
 
 /*
- * Rounds up to a size that many sorts share, so that the device's memory can be used again:
- * a multiple of a power of two, at most 1/8 larger.
+ * Rounds up to a multiple of a power of two, at most 1/8 larger.  Jobs of similar size then
+ * have equal blocks, which the library keeps for later jobs.
  */
 static uint64
 round_size(double size)
@@ -132,7 +133,7 @@ device_rows_set_room(DeviceJobSpec *spec, double n, double row_bytes)
 	spec->max_row_bytes = Min(round_size(Min(n * row_bytes, most_bytes)), most_bytes);
 }
 
-/* The same for a part, which has no more rows than a run can have. */
+/* device_rows_set_room() for a part, which has no more rows than a run can have. */
 static void
 set_part_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
 {
@@ -148,7 +149,6 @@ device_rows_ahead(const DeviceRows *dev, double n, double row_bytes)
 	return n < dev->expected ? Min(ahead, dev->expected * DEVICE_ROWS_MARGIN) : ahead;
 }
 
-/* If there is no room for much more, asks for a little more. */
 SinkAnswer
 device_rows_grow(DeviceRows *dev, Size size)
 {
@@ -157,6 +157,7 @@ device_rows_grow(DeviceRows *dev, Size size)
 	double		ahead = device_rows_ahead(dev, n, row_bytes);
 
 	dev->full = true;
+	/* the second attempt asks for less */
 	for (int i = 0; i < 2; i++)
 	{
 		DeviceJobSpec wanted = dev->spec;
@@ -210,6 +211,7 @@ device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState
  * ------------------------------------------------------------------------
  */
 
+/* Reports the job, when its first chunk has come back. */
 static void
 report_sort(DeviceRows *dev)
 {
@@ -246,6 +248,7 @@ note_returned(DeviceRows *dev, const RowStream *stream, const char *next_first)
 		returned_rows_end_group(dev->returned_rows);
 }
 
+/* Releases the chunk that was read. */
 static void
 release_held(DeviceRows *dev)
 {

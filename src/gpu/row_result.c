@@ -61,7 +61,7 @@ next_row_by_key(DeviceRows *dev, RowStream *stream)
 	return device_rows_read(dev, stream);
 }
 
-/* The next row in the sort's order; likewise. */
+/* The next row in the sort's order, valid until the next call.  NULL as next_row_by_key(). */
 static MinimalTuple
 next_sorted_row(DeviceRows *dev, RowStream *stream)
 {
@@ -73,7 +73,7 @@ next_sorted_row(DeviceRows *dev, RowStream *stream)
  * ------------------------------------------------------------------------
  */
 
-/* gpusort.verify: does the row sort behind the one before it?  Keeps a copy for the next call. */
+/* gpusort.verify: is the row in order after the one before it?  Keeps a copy for the next call. */
 static bool
 verify_row(DeviceRows *dev, StringInfo before, MinimalTuple row)
 {
@@ -274,6 +274,8 @@ device_rows_to_source(DeviceRows *dev, Runs *runs)
  * The sort's result, read from the device
  * ------------------------------------------------------------------------
  */
+
+/* ResultMethods.next() */
 static bool
 stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
@@ -301,7 +303,7 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 			returned_rows_note_all(dev->returned_rows, result->returned, result->returned_sum);
 		return false;
 	}
-	/* all rows are returned: gives the device's memory back at once */
+	/* all rows are returned: free the device's memory at once */
 	device_rows_end(dev);
 	stream->device_rows = NULL;
 	return false;
@@ -336,7 +338,7 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	result->device_rows = dev;
 	progress_phase(&env->progress, PROGRESS_SORT);
 	device_rows_start_sort(dev);
-	/* the time of the sort includes the first chunk, and so does its failure */
+	/* the sort has ended when the first chunk is here, or has failed */
 	(void) device_rows_next_chunk(dev, &result->stream);
 	result->base.failed = dev->failed;
 	return &result->base;

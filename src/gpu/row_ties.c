@@ -10,17 +10,17 @@
  *
  * Most keys are unique.  The marks of the next LOOK_AHEAD rows are compared; rows whose mark
  * differs from the next one are single, and are returned directly.  A single row costs one
- * comparison of marks.  If the device reported too many rows for a chunk, the last real row
- * would seem to be single; therefore the last row of a chunk is checked before the rows in
- * front of it are returned.
+ * comparison of marks.  If the device reports too many rows for a chunk, the mark behind the
+ * last real row is not a row's.  Therefore the last row of a chunk is checked before the
+ * rows in front of it are returned.
  *
- * A group that lies in one chunk is ordered in the chunk.  Otherwise its rows are copied, since
- * chunks are released when they have been read.  A group at the end of a chunk is always
- * copied, because the next chunk may continue it.
+ * A group that lies in one chunk is ordered in the chunk.  A group at the end of a chunk is
+ * copied, because the next chunk may continue it, and a chunk is released when it has been
+ * read.
  *
- * Memory policy: copied rows and what ordering them takes are limited to 1/GROUP_PART of the
+ * Memory policy: copied rows and the arrays to order them are limited to 1/GROUP_PART of the
  * resolver's memory: work_mem or, where parts are merged, a part's share of half of it.  A
- * larger group goes to a nested sort, which has the rest and writes runs if it must.
+ * larger group goes to a nested sort, which has the remaining memory and may write runs.
  *
  * On error: copied rows and the nested sort are in the sort's memory context.  If the device
  * fails, no row of the group that is being gathered has been returned.
@@ -38,9 +38,10 @@
 /* Bytes per row to order a group: rid, record and a kernel's scratch (tiebreak/multikey.c). */
 #define GROUP_ROW		(sizeof(uint32) + 2 * sizeof(SortRec64))
 
-/* A group may take 1/GROUP_PART of the memory; the rest is for the nested sort. */
+/* A group may take 1/GROUP_PART of the memory; the nested sort has the remaining memory. */
 #define GROUP_PART		4
 
+/* State of the resolution of one job's ties. */
 typedef struct TieResolver
 {
 	SortEnv    *env;
@@ -48,13 +49,13 @@ typedef struct TieResolver
 
 	/* the group that is gathered or returned */
 	uint16		mark;
-	bool		open;			/* rows are copied: the group may continue */
-	const Arena *from;			/* where the rows lie: kept or chunk */
+	bool		open;			/* rows are copied, as the group may continue */
+	const Arena *from;			/* arena of the rows: kept or chunk */
 	Arena		kept;			/* copied rows */
 	Arena		chunk;			/* the device's chunk, as a read-only arena */
-	char	   *chunk_base;
-	uint32	   *rids;
-	size_t		n;				/* rids */
+	char	   *chunk_base;		/* start of that chunk */
+	uint32	   *rids;			/* the group's rows in "from" */
+	size_t		n;				/* number of rids */
 	size_t		room;			/* capacity of rids */
 	size_t		at;				/* the next rid to return */
 
@@ -84,6 +85,7 @@ resolver_create(const DeviceRows *dev)
  * The nested sort of a large group
  * ------------------------------------------------------------------------
  */
+
 static void
 put_to_sorter(TieResolver *resolver, MinimalTuple row)
 {
@@ -106,7 +108,7 @@ begin_sorter(TieResolver *resolver)
 
 		spec.memory = resolver->memory - resolver->memory / GROUP_PART;
 		spec.within = &env->progress;
-		/* the rows of a group come back all */
+		/* all rows of the group are returned, duplicates as well */
 		spec.distinct = 0;
 		resolver->sorter = sorter_create(&spec);
 		resolver->in = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
@@ -122,6 +124,7 @@ begin_sorter(TieResolver *resolver)
 	arena_free(&resolver->kept, env->bulk);
 }
 
+/* All rows of the nested sort were returned: adds its figures to the report, and ends it. */
 static void
 end_sorter(TieResolver *resolver)
 {
@@ -142,6 +145,7 @@ end_sorter(TieResolver *resolver)
  * A group
  * ------------------------------------------------------------------------
  */
+
 static void
 add_group_rid(TieResolver *resolver, uint32 rid)
 {
@@ -155,7 +159,7 @@ add_group_rid(TieResolver *resolver, uint32 rid)
 	resolver->rids[resolver->n++] = rid;
 }
 
-/* Copies a row of a group that several chunks have. */
+/* Copies a row of a group that may lie in several chunks, to the arena or the nested sort. */
 static void
 copy_row(TieResolver *resolver, MinimalTuple row)
 {
@@ -199,7 +203,7 @@ copy_group(TieResolver *resolver)
 	}
 }
 
-/* The group is complete: orders it.  False if it has no rows. */
+/* Orders the group, which is complete.  False if it has no rows. */
 static bool
 close_group(TieResolver *resolver)
 {

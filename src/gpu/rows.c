@@ -51,11 +51,14 @@
 /* Open jobs of one sort, per device; other sorts need slots, too. */
 #define PARTS_AT_ONCE		4
 
-/* A part must have room for this share of the rows of the part before ... */
+/* A part must have room for this share of the rows of the part before it. */
 #define PART_LEAST			0.25
 
-/* ... and asks for less in these steps. */
+/* If there is no room, a part asks for this share of the rows that it asked for before. */
 #define PART_LESS			0.9
+
+/* Rows whose keys are packed at a time. */
+#define SEND_BATCH			256
 
 static inline void
 put_chunk_key(char *chunk, int width, uint32 i, Key128 key)
@@ -70,6 +73,7 @@ put_chunk_key(char *chunk, int width, uint32 i, Key128 key)
  * Up
  * ------------------------------------------------------------------------
  */
+
 static inline bool
 chunk_is_full(const DeviceRows *dev, Size size)
 {
@@ -200,11 +204,11 @@ send_batch_rows(DeviceRows *dev)
 {
 	const KeyBuffer *keybuf = &dev->batch->keybuf;
 	int			width = dev->spec.key_width;
-	char		keys[256 * sizeof(Key128)] pg_attribute_aligned(16);
+	char		keys[SEND_BATCH * sizeof(Key128)] pg_attribute_aligned(16);
 
-	for (size_t start = 0; start < keybuf->n; start += 256)
+	for (size_t start = 0; start < keybuf->n; start += SEND_BATCH)
 	{
-		size_t		count = Min(256, keybuf->n - start);
+		size_t		count = Min(SEND_BATCH, keybuf->n - start);
 
 		pack_keys(keybuf, &dev->layout.layout, width, start, count, keys);
 		CHECK_FOR_INTERRUPTS();
@@ -262,7 +266,7 @@ oldest_to_run(DeviceRowsSink *sink, Runs *runs)
 	return !failed;
 }
 
-/* A part without a job, for rows that follow those of another part. */
+/* Creates a part without a job, for the rows that follow those of another part. */
 static DeviceRows *
 part_like(const DeviceRows *other)
 {
@@ -279,8 +283,8 @@ part_like(const DeviceRows *other)
 }
 
 /*
- * Opens the part's job for the expected rows, or at least for as many as the part before had;
- * for fewer if there is no room.
+ * Opens the part's job for the expected rows, at least as many as the part before it has
+ * (rows_before); for fewer if there is no room.
  */
 static bool
 open_part_job(DeviceRows *dev, double rows_before, double row_bytes)
@@ -397,6 +401,8 @@ device_rows_sink_end(Sink *base)
  * Finishing
  * ------------------------------------------------------------------------
  */
+
+/* SinkMethods.finish() */
 static SortResult *
 device_rows_finish(Sink *sink, bool may_pause, ResultSpace *space)
 {
@@ -440,7 +446,7 @@ open_first_job(DeviceRows *dev)
 	}
 }
 
-/* Opens a job for the batch's rows and those to come; NULL if that does not pay. */
+/* Opens a job for the batch's rows and the following ones; NULL if that does not pay. */
 static DeviceRows *
 open_rows(SortEnv *env, Batch *batch)
 {
