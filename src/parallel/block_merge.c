@@ -9,8 +9,8 @@
  * Parallel plans promise no order for equal rows; those of an index build are ordered by
  * their TIDs.
  *
- * A refill writes merged rows to blocks again, for two-level merges: it copies rows
- * and keys and makes nothing new.
+ * A refill writes merged rows to blocks again, for two-level merges.  It copies the
+ * keys with the rows.
  *
  * Memory: the merge; one row of each stream that is longer than a block; a block
  * and a block writer for the own sort; a block's keys and places for a refill.
@@ -117,7 +117,7 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 	MergeTree  *tree;
 	bool		wide;
 
-	/* the key buffer holds no rows: it gives the layout that the writers have */
+	/* the key buffer holds no rows; the layout equals that of the writers */
 	keybuf_init(keybuf, spec->keys, spec->nkeys, true);
 	key_layout(&layout, keybuf, common_range->ranges);
 	wide = block_key_bits(&layout) > 64;
@@ -143,19 +143,19 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
  * ------------------------------------------------------------------------
  */
 
+/* A ring as a source. */
 typedef struct RingSource
 {
 	BlockSource base;
 	Exchange   *ex;
 	int			ring;
 	int			reader;
-
-	/* next() has returned a block that is not freed */
-	bool		had_one;
+	bool		had_one;		/* the last block returned is not freed yet */
 	ExchangeWorkerGone gone;
 	void	   *gone_arg;
 } RingSource;
 
+/* This process's own sort as a source. */
 typedef struct OwnSource
 {
 	BlockSource base;
@@ -247,6 +247,7 @@ block_refill_create(MergeTree *merge)
 	return refill;
 }
 
+/* Copies the key of the merge's last row to keys[i]. */
 static inline void
 refill_put_key(const BlockRefill *refill, char *keys, uint32 i)
 {

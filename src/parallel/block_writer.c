@@ -108,6 +108,7 @@ next_pending(BlockWriter *writer, SortResult *result, ResultKind kind)
 	writer->pending_at = 0;
 }
 
+/* block_writer_fill() for a constant kind of result. */
 static pg_attribute_always_inline bool
 fill_block(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
 {

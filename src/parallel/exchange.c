@@ -25,9 +25,9 @@
  * fails, and the query ends.  A worker that never begins is found by the leader,
  * which checks its workers while it waits (ExchangeWorkerGone) and calls
  * exchange_absent().  Merging workers know after the barrier that the writers of
- * their rings exist.  The leader stops the exchange before it waits for the ends
- * of its workers (partial_sort.c), for whatever reason the query ends early.  A
- * plan that is only explained has no exchange.
+ * their rings exist.  When a query ends, the leader stops the exchange before it
+ * waits for the ends of its workers (partial_sort.c).  A plan that is only
+ * explained has no exchange.
  *
  * Memory: a ring is the only memory of a worker's rows besides its work_mem.
  *
@@ -41,7 +41,7 @@
 #include "parallel/parallel.h"
 #include "storage/latch.h"
 
-/* Time between two checks by the leader whether a worker has ended. */
+/* Time between two checks by the leader of whether a worker has ended. */
 #define WORKER_CHECK_MS	200
 
 static uint32
@@ -54,6 +54,7 @@ exchange_wait_event(void)
 	return event;
 }
 
+/* Bytes before the blocks of the rings. */
 static Size
 head_size(int workers)
 {
@@ -131,7 +132,7 @@ exchange_slot(Exchange *ex, int participant)
 
 /*
  * Two-level merge: divides the workers that have arrived into two halves.  The
- * first worker of each half reads the rings of the others.
+ * first worker of each half reads the rings of the other workers of its half.
  */
 static void
 assign_readers(Exchange *ex)
@@ -318,6 +319,7 @@ exchange_open_ring(Exchange *ex, int ring)
 	pg_atomic_write_u32(&ex->rings[ring].state, RING_OPEN);
 }
 
+/* The ring's block for a value of its counters. */
 static RowBlock *
 ring_block(Exchange *ex, int ring, uint32 number)
 {
@@ -326,14 +328,14 @@ ring_block(Exchange *ex, int ring, uint32 number)
 						 ROW_BLOCK_SIZE);
 }
 
-/* Blocks that the reader has not freed. */
+/* Number of blocks that the reader has not freed. */
 static inline uint32
 ring_full(ExchangeRing *ring)
 {
 	return pg_atomic_read_u32(&ring->written) - pg_atomic_read_u32(&ring->read);
 }
 
-/* Sleeps until room is worth waking up for, and does other work meanwhile. */
+/* Sleeps until at most half of the ring is full, and does other work meanwhile. */
 static void
 wait_until_drained(Exchange *ex, ExchangeRing *r, ExchangeServe serve, void *arg)
 {
@@ -404,7 +406,7 @@ exchange_end_ring(Exchange *ex, int ring)
 	ConditionVariableSignal(&ex->rings[ring].may_read);
 }
 
-/* Is a block ready, or will none come to this reader? */
+/* Is a block ready, or is it certain that no block will come to this reader? */
 static bool
 ring_ready(Exchange *ex, int ring, int reader)
 {
@@ -415,6 +417,7 @@ ring_ready(Exchange *ex, int ring, int reader)
 	return barrier_released(ex) && r->reader != reader;
 }
 
+/* Waits until ring_ready(), or until the ring's worker is gone. */
 static void
 wait_ready(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone, void *arg)
 {

@@ -26,7 +26,7 @@ typedef struct ParticipantReport
 	bool		spilled;		/* runs were written to disk */
 	uint64		rows;
 	uint64		page_rows;		/* rows taken directly from heap pages */
-	bool		distinct;		/* duplicates were dropped: */
+	bool		distinct;		/* duplicates were dropped; the next fields count them */
 	uint64		dropped_in_batches;
 	uint64		dropped_in_merges;
 	int64		space_kb;		/* disk space if spilled, otherwise memory */
@@ -46,20 +46,21 @@ typedef struct ParticipantReport
  * The participants meet at one barrier.  Each arrives when it has taken all its
  * rows and has written the range of its keys to its slot.  The last arrival
  * releases all: then the common key range of all rows is known, and keys made
- * by one participant compare with the keys of every other.  A participant that
- * begins late is waited for even if no rows are left for it: the others may
- * have ended without reading the shared rows, as a join does whose inner side
- * is empty in one process.  The leader sets the number of participants after it
- * has launched the workers, and subtracts those that never begin.
+ * by one participant compare with the keys of every other.  The barrier waits
+ * for a participant that begins late, because it may still find rows, even if
+ * all others have arrived: a join whose inner side is empty in one process ends
+ * there without reading the shared rows.  The leader sets the number of
+ * participants after it has launched the workers, and subtracts those that
+ * never begin.
  *
  * Each worker has a ring of blocks, which it fills and one reader empties: the
  * leader or, if there are many workers, a worker that merges several rings into
- * its own.  The leader may stop the exchange at any time; nothing waits for the
- * exchange then.
+ * its own.  The leader may stop the exchange at any time; then no process waits
+ * for the exchange any more.
  * ------------------------------------------------------------------------
  */
 
-#define EXCHANGE_RING_BLOCKS	4
+#define EXCHANGE_RING_BLOCKS	4	/* blocks of a ring */
 
 /* Reader of a ring that no worker reads. */
 #define EXCHANGE_LEADER			(-1)
@@ -109,7 +110,7 @@ typedef struct Exchange
 	bool		all_rows;		/* duplicates are kept */
 	bool		leader_participation;	/* the leader's setting */
 	DeviceProducer producer;	/* the leader's device job, if there is one */
-	pg_atomic_uint32 device_failed; /* rows sent to that job are gone */
+	pg_atomic_uint32 device_failed; /* the rows sent to that job are lost */
 	pg_atomic_uint64 first_bound;	/* of sorter_share_bound() */
 	pg_atomic_uint32 stopped;
 	ConditionVariable released_cv;
@@ -125,6 +126,7 @@ typedef struct Exchange
 	ExchangeRing rings[FLEXIBLE_ARRAY_MEMBER];
 } Exchange;
 
+/* Bytes of an exchange for this number of workers. */
 extern Size exchange_size(int workers);
 
 /* Leader, before workers are launched: initializes an exchange in this memory. */
@@ -133,6 +135,7 @@ extern void exchange_init(Exchange *ex, int workers);
 /* Leader, before each execution: no process uses the exchange. */
 extern void exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *producer);
 
+/* The slot of a worker, by its number, or of the leader (ex->nrings). */
 extern ExchangeSlot *exchange_slot(Exchange *ex, int participant);
 
 /* Leader, after workers were launched: sets the number of participants. */
@@ -148,8 +151,8 @@ extern void exchange_arrive(Exchange *ex, int participant);
 extern bool exchange_wait_all(Exchange *ex);
 
 /*
- * Leader: waits until all participants have sent their rows to its device job,
- * and calls serve() now and then and when its latch is set.  False if serve()
+ * Leader: waits until all participants have sent their rows to its device job.
+ * Meanwhile calls serve() regularly, and when its latch is set.  False if serve()
  * returned false, the device failed or the exchange was stopped.
  */
 typedef bool (*ExchangeServe) (void *arg);
@@ -169,11 +172,13 @@ extern void exchange_open_ring(Exchange *ex, int ring);
 extern void exchange_end_ring(Exchange *ex, int ring);
 
 /*
- * Waits for an empty block; NULL if the exchange was stopped.  serve(), unless it is NULL,
- * is other work that the writer does before and while it waits: false if there was none.
- * exchange_wake_writer() says that there may be some.
+ * Waits for an empty block; NULL if the exchange was stopped.  serve() is other work that
+ * the writer does before and while it waits; it returns false if there was no such work.
+ * NULL: none.
  */
 extern RowBlock *exchange_block_to_write(Exchange *ex, int ring, ExchangeServe serve, void *arg);
+
+/* Wakes the ring's writer, because serve() may have work. */
 extern void exchange_wake_writer(Exchange *ex, int ring);
 
 /* A worker that has ended its ring: does other work until the exchange is stopped. */
@@ -192,15 +197,15 @@ extern int	exchange_rings_of(Exchange *ex, int reader, int *rings);
 typedef bool (*ExchangeWorkerGone) (void *arg, int ring);
 
 /*
- * Frees the block that the reader had of this ring (had_one), and waits for the
- * next.  NULL at the end, if another process reads the ring, or if the exchange
- * was stopped.  The leader passes gone(), which is called now and then while it
- * waits; workers pass NULL.
+ * Frees the block that the reader has of this ring, if had_one, and waits for
+ * the next one.  NULL at the end, if another process reads the ring, or if the
+ * exchange was stopped.  The leader passes gone(), which is called regularly
+ * while it waits; workers pass NULL.
  */
 extern RowBlock *exchange_next_block(Exchange *ex, int ring, int reader, bool had_one,
 									 ExchangeWorkerGone gone, void *arg);
 
-/* Wakes all that wait for the exchange; no wait begins afterwards. */
+/* Stops the exchange: wakes all waiting processes, and none waits afterwards. */
 extern void exchange_stop(Exchange *ex);
 
 static inline bool
@@ -211,8 +216,8 @@ exchange_stopped(Exchange *ex)
 
 /*
  * Writes the next piece of a row longer than a block, from byte *at on, and
- * advances *at; true if it was the last piece.  The first piece counts as the
- * block's row, and the caller adds the key at block->keys_at.
+ * advances *at; true if it was the last piece.  The first piece counts as a row
+ * of its block, and the caller adds the key at block->keys_at.
  */
 static inline bool
 row_block_put_piece(RowBlock *block, MinimalTuple row, Size *at)
@@ -259,7 +264,7 @@ extern bool block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock 
 /* A stream of blocks. */
 typedef struct BlockSource BlockSource;
 
-/* A worker's ring, read by reader (a ring or EXCHANGE_LEADER); gone as in exchange_next_block(). */
+/* A worker's ring, read by the worker "reader" or EXCHANGE_LEADER; gone as in exchange_next_block(). */
 extern BlockSource *block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone,
 									  void *gone_arg);
 
@@ -269,7 +274,7 @@ extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange 
 
 /*
  * Creates a merge of n streams of rows of spec, in the current memory context.
- * common_range is the one of the writers of all blocks.
+ * All blocks must have been written with this common_range.
  */
 extern MergeTree *block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range,
 									 BlockSource **sources, int n);
@@ -293,10 +298,10 @@ extern bool block_refill_fill(BlockRefill *refill, RowBlock *block);
  */
 
 /*
- * A worker that has arrived: waits for the others, writes its ring and ends it.  own has
- * its sorted rows; NULL: none.  The rings that the worker reads are merged with them.
- * Returns the number of duplicates that this merge dropped.  serve as in
- * exchange_block_to_write().
+ * A worker that has arrived: waits for all participants, writes its ring and ends it.  own
+ * is the result of its sort; NULL: it has no rows.  Merges these rows with those of the
+ * rings that the worker reads.  Returns the number of duplicates that this merge dropped.
+ * serve as in exchange_block_to_write().
  */
 extern uint64 exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own,
 								  ExchangeServe serve, void *arg);

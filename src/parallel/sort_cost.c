@@ -3,14 +3,14 @@
  *	  Cost model of sorts, for the planner.
  *
  * The kernel's time is the router's prediction.  The other costs of a row are a
- * few constants in nanoseconds; the costs they are compared with (reading the
+ * few constants in nanoseconds; the costs that they are compared with (reading the
  * rows) are not known better.  docs/design/cost-model.md tells what they were
  * fitted to.
  *
- * What running sorts have taught about this CPU (cost/store.c) is not
- * used here.  It includes the load of the last minute, and a plan should not
- * depend on who else sorts.  It would also not apply to the costs that the
- * result is compared with: a scan or a stock Sort on the same slow CPU.
+ * Correction factors of the CPU (cost/store.c) are not used here.  They include
+ * the load of the last minute, and a plan should not depend on the load of other
+ * sessions.  They would also not apply to the costs that the result is compared
+ * with: a scan or a stock Sort on the same slow CPU.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* A row's way into a sort and out of it */
+/* Taking a row into a sort and returning it */
 #define KEY_NS					3.0 /* reading a row's keys */
 #define COMPUTED_KEY_NS			15.0	/* make a key by a function */
 #define STORE_NS				5.0 /* storing a row */
@@ -62,6 +62,7 @@
 /* Upper limit of the row count that the router is asked about */
 #define ROUTER_MAX_ROWS			1e15
 
+/* The sort keys of a row. */
 typedef struct CostKeys
 {
 	int			bits;			/* width of a row's normalized key */
@@ -69,6 +70,7 @@ typedef struct CostKeys
 	bool		needs_comparator;	/* values are ordered by the comparator */
 } CostKeys;
 
+/* Adds up the sort columns. */
 static void
 sum_keys(const SortCostFacts *facts, CostKeys *sum)
 {
@@ -218,10 +220,7 @@ sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
 	if (facts->bound > 0)
 		return;
 
-	/*
-	 * a GPU does not save the time to store and to return rows; of rows_us it
-	 * saves spilling
-	 */
+	/* a GPU saves sorting and spilling, not the time to store and to return rows */
 	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
 	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
 	cost->sort_us -= saves_sort;
@@ -237,7 +236,7 @@ sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *co
 	(void) cost_on_cpu(facts, &keys, Max(facts->rows, 2), participants, cost);
 }
 
-/* Participants that sort rows. */
+/* Number of participants that sort rows. */
 static int
 sorting_participants(int workers, bool leader)
 {

@@ -9,6 +9,7 @@
 
 #include "key/type/keytype.h"
 
+/* The sort whose cost is asked for. */
 typedef struct SortCostFacts
 {
 	double		rows;			/* rows of all participants */
@@ -33,21 +34,21 @@ extern void sort_cost_serial(const SortCostFacts *facts, SortCost *cost);
 extern void sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *cost);
 
 /*
- * Returns how many participants of a parallel sort the machine runs at once.
- * leader: the leader takes a share if workers are few, and a whole one, because
- * it reads no tuple queues meanwhile.
+ * Number of participants of a parallel sort that the machine runs at once.
+ * leader: the leader participates, if the workers are few.  It counts as a whole
+ * participant, because it reads no tuple queues meanwhile.
  */
 extern double sort_cost_concurrency(int workers, bool leader);
 
 /*
- * A parallel sort: the workers sort and the leader merges, or all send their rows
- * to a device if there is one and that is quicker.
+ * A parallel sort by the faster of two ways: the workers sort and the leader merges;
+ * or, if there is a GPU, all participants send their rows to it.
  */
 extern void sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
 
 /*
- * Should the participants send their rows to a device?  forced: also where that
- * takes longer, if it is possible.
+ * Should the participants send their rows to a device?  forced: yes if that is
+ * possible, even if it takes longer.
  */
 extern bool sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader,
 									 bool forced);

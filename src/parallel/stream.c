@@ -92,10 +92,7 @@ exchange_open_streams(Exchange *ex, int rings, ExchangeWorkerGone gone, void *ar
 
 	for (int r = 0; r < rings; r++)
 	{
-		/*
-		 * this does not free the block: the stream returns it again as its
-		 * first
-		 */
+		/* had_one is false, so the stream returns this block again as its first one */
 		if (exchange_next_block(ex, r, EXCHANGE_LEADER, false, gone, arg) != NULL)
 			sources[n++] = block_source_ring(ex, r, EXCHANGE_LEADER, gone, arg);
 	}
