@@ -58,16 +58,16 @@ typedef struct Grouping
 	RelOptInfo *rel;
 	const char *name;			/* for messages */
 	bool		aggregates;		/* Agg paths have the query's aggregates */
-	double		groups;			/* a better estimate than the paths'; 0: none */
+	double		groups;			/* a better estimate than that of the paths; 0: none */
 	List	   *offers;			/* our paths */
 } Grouping;
 
 /* ------------------------------------------------------------------------
- * True costs
+ * True costs: those that our models predict
  * ------------------------------------------------------------------------
  */
 
-/* Changes a node's own cost, which its path has beyond the input's, to this. */
+/* raise_own_cost() that also lowers: the own cost becomes startup and total. */
 static void
 set_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost input_total,
 			 Cost startup, Cost total)
@@ -76,7 +76,7 @@ set_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost inpu
 			   total - (path->total_cost - input_total));
 }
 
-/* Counts the columns of a clause, which refers to the target. */
+/* Sets the facts about the key columns: those of a clause that refers to the target. */
 static void
 count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
 {
@@ -99,7 +99,7 @@ count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
 	}
 }
 
-/* Fills the facts of a grouping of a path's rows but for the keys. */
+/* Fills the facts of a grouping of the input's rows, except those about keys. */
 static void
 group_facts(const Path *input, const Path *path, double groups, int transitions, Size transition_space,
 			GroupFacts *facts)
@@ -115,7 +115,7 @@ group_facts(const Path *input, const Path *path, double groups, int transitions,
 	facts->aggregates = transitions > 0;
 }
 
-/* Adds what an Agg path's own cost lacks; change has the input's change. */
+/* Adds the change of an Agg path's own cost; *change has the change of its input. */
 static void
 change_agg(const Grouping *grouping, const AggPath *agg, CostChange *change)
 {
@@ -154,7 +154,7 @@ change_agg(const Grouping *grouping, const AggPath *agg, CostChange *change)
 		change->startup = change->total;
 }
 
-/* Adds what the own cost of a path lacks that compares neighbours by this many pathkeys. */
+/* The same for a path that compares neighbours by the first "keys" pathkeys of its input. */
 static void
 change_sorted(const Path *path, const Path *input, int keys, CostChange *change)
 {
@@ -177,7 +177,7 @@ change_sorted(const Path *path, const Path *input, int keys, CostChange *change)
 				   cost_of_us(cost.first_us), cost_of_us(cost.all_us));
 }
 
-/* Changes a Sort's cost to ours, upwards or downwards. */
+/* The same for a Sort, whose cost becomes ours, higher or lower. */
 static void
 change_sort(const Grouping *grouping, const SortPath *sort, CostChange *change)
 {
@@ -194,7 +194,7 @@ change_sort(const Grouping *grouping, const SortPath *sort, CostChange *change)
 			   input->total_cost + cost_of_us(cost.sort_us + cost.rows_us) - sort->path.total_cost);
 }
 
-/* Adds what a hashed SetOp's own cost lacks. */
+/* The same for a hashed SetOp. */
 static void
 change_hashed_setop(const SetOpPath *setop, const Path *input, CostChange *change)
 {
@@ -270,7 +270,7 @@ cost_change(const Grouping *grouping, const Path *path)
  * ------------------------------------------------------------------------
  */
 
-/* Raises the cost of a node made above a path that has its true cost. */
+/* Sets the true cost of a new path above an input that has its true cost.  Returns the path. */
 static Path *
 at_true_cost(const Grouping *grouping, Path *path, const Path *input)
 {
@@ -285,6 +285,7 @@ at_true_cost(const Grouping *grouping, Path *path, const Path *input)
 	return path;
 }
 
+/* Adds a path to those that choose() passes to add_path(). */
 static void
 offer(Grouping *grouping, Path *path)
 {
@@ -406,8 +407,8 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra, double groups)
 }
 
 /*
- * The number of different rows of a set operation's inputs.  PostgreSQL takes all rows
- * of a UNION for different.
+ * The number of different rows of a set operation's inputs.  PostgreSQL assumes that all
+ * rows of a UNION are different.
  */
 static double
 different_rows(const Path *path)
@@ -440,7 +441,7 @@ setop_pathkeys(PlannerInfo *root, List *clause, PathTarget *target)
 	return make_pathkeys_for_sortclauses(root, clause, make_tlist_from_pathtarget(target));
 }
 
-/* UNION, INTERSECT and EXCEPT: what is sorted in place of each hashed path */
+/* UNION, INTERSECT and EXCEPT: a sorted path for each hashed path */
 static void
 offer_setop(Grouping *grouping)
 {
@@ -487,7 +488,10 @@ offer_setop(Grouping *grouping)
 	}
 }
 
-/* The own cost of a path's copy above another input, at true costs. */
+/*
+ * Sets the cost of copy, a copy of path above the input "to" instead of "from": the own
+ * cost of path at true costs, and the cost of the new input.
+ */
 static void
 move_above(const Grouping *grouping, const Path *path, const Path *from, Path *copy, const Path *to)
 {
@@ -504,8 +508,8 @@ move_above(const Grouping *grouping, const Path *path, const Path *from, Path *c
 }
 
 /*
- * A copy of the path of one or more windows, the lowest of which reads sorted rows; NULL
- * if there are other nodes among them.
+ * A copy of the path of one or more windows, the lowest one of which reads the sorted
+ * path; NULL if other nodes are between the windows.
  */
 static Path *
 windows_above(const Grouping *grouping, const Path *path, Path *sorted)
@@ -552,7 +556,7 @@ windows_above(const Grouping *grouping, const Path *path, Path *sorted)
 
 /*
  * Window functions: the windows of PostgreSQL's path above our sort, serial or parallel.
- * A WindowAgg costs for PostgreSQL about what a GpuSort Window takes.
+ * PostgreSQL's cost of a WindowAgg is about the time of a GpuSort Window, so it stays.
  */
 static void
 offer_windows(Grouping *grouping)
@@ -575,7 +579,7 @@ offer_windows(Grouping *grouping)
  * ------------------------------------------------------------------------
  */
 
-/* Has the grouping a hash table? */
+/* Does a node of the path, down to the grouping's input, use a hash table? */
 static bool
 is_hashed(const Grouping *grouping, const Path *path)
 {
@@ -588,7 +592,7 @@ is_hashed(const Grouping *grouping, const Path *path)
 	return false;
 }
 
-/* How many values the expression can have at most. */
+/* The greatest possible number of different values of the expression; HUGE_VAL: no limit known. */
 static double
 most_values(Node *expr)
 {
@@ -619,11 +623,10 @@ most_values(Node *expr)
 /*
  * The number of groups that the hash cost model assumes, at most PostgreSQL's estimate.
  *
- * PostgreSQL estimates as many remainders as the dividend has values.  For several
- * columns it multiplies the numbers of values, as if the columns were independent.  If
- * they depend on each other, there are far fewer groups, for which a hash table is faster.
- * So this function takes the number of values of one column, the one with most values.
- * This is a lower bound.
+ * For v % n PostgreSQL estimates as many values as v has.  For several columns it
+ * multiplies the numbers of values, as if the columns were independent.  If they depend
+ * on each other, there are far fewer groups, for which a hash table is faster.  So this
+ * function takes the number of values of the column with most values, a lower bound.
  */
 static double
 groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate)
@@ -698,7 +701,7 @@ log_windows(const Grouping *grouping)
 							 Min(ours->total_cost, cost), Max(ours->total_cost, cost))));
 }
 
-/* Gives PostgreSQL's paths their true costs and lets add_path() choose among all. */
+/* Changes the costs of PostgreSQL's paths to true costs, and lets add_path() choose among all. */
 static void
 choose(Grouping *grouping)
 {
@@ -722,6 +725,7 @@ choose(Grouping *grouping)
 	pfree(changes);
 }
 
+/* The hook's work for one upper relation. */
 static void
 plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel, void *extra)
 {
@@ -731,7 +735,7 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || rel->pathlist == NIL ||
 		rel->reloptkind == RELOPT_OTHER_UPPER_REL)
 		return;
-	/* later on add_path() may have freed the input's paths */
+	/* the inputs of later steps may have been freed by add_path() */
 	if (kind != UPPERREL_DISTINCT && kind != UPPERREL_GROUP_AGG && kind != UPPERREL_SETOP &&
 		kind != UPPERREL_WINDOW)
 		return;

@@ -16,9 +16,9 @@
  * has the size of the limit.  So a spilled table of 8 MB may be faster than one of a
  * gigabyte in memory.
  *
- * docs/design/cost-model.md tells what the constants were fitted to.  Where the
- * measurements differ, they are at the lower end for hash tables and at the upper end
- * for sorted rows: then a plan is changed only if that gains clearly.
+ * docs/design/cost-model.md tells what the constants were fitted to.  Where measurements
+ * differ, the constants of hash tables are at the lower end, those of sorted rows at the
+ * upper end.  So a plan is changed only if the gain is clear.
  */
 #include "postgres.h"
 
@@ -75,6 +75,7 @@ random_read_ns(double bytes)
 	return read_ns[below] + (read_ns[below + 1] - read_ns[below]) * (point - below);
 }
 
+/* Time for the key columns of a row. */
 static double
 keys_ns(int keys, int varlena_keys, double key_ns)
 {
@@ -88,6 +89,7 @@ spilled_share(double bytes, double memory)
 	return bytes > memory ? 1 - memory / bytes : 0;
 }
 
+/* Time to write and read a row that exceeds the memory limit. */
 static double
 spill_row_ns(double row_bytes)
 {

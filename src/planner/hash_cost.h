@@ -27,19 +27,19 @@ typedef struct GroupFacts
 	bool		aggregates;		/* groups have transition values */
 } GroupFacts;
 
-/* A grouping: time until the first group, and time of all groups. */
+/* Cost of a grouping or a hash join. */
 typedef struct GroupCost
 {
-	double		first_us;
+	double		first_us;		/* until the first group, or until the table is built */
 	double		all_us;
 } GroupCost;
 
-/* By a hash table; without the transition functions. */
+/* Grouping by a hash table, without the transition functions. */
 extern void hash_group_cost(const GroupFacts *facts, GroupCost *cost);
 
 /*
- * By comparing neighbours of sorted rows; without the transition functions.  Has what
- * the sort of equal rows costs in addition.
+ * Grouping by comparing neighbours of sorted rows, without the transition functions.
+ * Includes the additional time of a sort for rows with equal keys.
  */
 extern void sorted_group_cost(const GroupFacts *facts, GroupCost *cost);
 
@@ -47,22 +47,22 @@ extern void sorted_group_cost(const GroupFacts *facts, GroupCost *cost);
 typedef struct JoinFacts
 {
 	double		outer_rows;
-	double		inner_rows;		/* that this process reads */
-	double		table_rows;		/* in the hash table, from all processes */
+	double		inner_rows;		/* rows that this process reads */
+	double		table_rows;		/* rows in the hash table, from all processes */
 	double		outer_bytes;	/* average size of a stored row */
 	double		inner_bytes;
 
-	/* In the hash table, with its share of the buckets. */
+	/* average size of a row in the hash table, with its share of the buckets */
 	double		table_row_bytes;
 	double		memory;			/* bytes that the hash table may have */
 	int			keys;
 	int			varlena_keys;
 } JoinFacts;
 
-/* A hash join, without its output rows: time to build the table, and in all. */
+/* A hash join, without the cost of its output rows. */
 extern void hash_join_cost(const JoinFacts *facts, GroupCost *cost);
 
-/* A merge join of sorted inputs, without its output rows. */
+/* Time of a merge join of sorted inputs, without the cost of its output rows. */
 extern double merge_join_us(const JoinFacts *facts);
 
 #endif							/* GPUSORT_PLANNER_HASH_COST_H */

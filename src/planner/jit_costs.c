@@ -14,9 +14,9 @@
  * and total cost: a path keeps its startup cost when it becomes a node, and its total
  * cost grows only by the expressions of the target list.
  *
- * A rise below the inner side of a nested loop, or in a subplan, counts once, although
- * the plan's total cost has it once for each execution.  Then the remaining cost is too
- * high, and the plan may be compiled as it would be without this file.
+ * A rise on the inner side of a nested loop, or in a subplan, is subtracted once, although
+ * the plan's total cost contains it once for each execution.  Then the remaining cost is
+ * too high, and the plan may be compiled as it would be without this file.
  *
  * Memory policy: one array for each statement that is being planned, in the memory
  * context of the planner's caller.  Nothing is noted if JIT is off.  Errors: the array of
@@ -30,7 +30,7 @@
 #include "planner/planner_internal.h"
 #include "utils/memutils.h"
 
-/* Room of the first array. */
+/* Entries of the first array. */
 #define RISES_FIRST	16
 
 /* The costs of a path after its rise, and how much of its total cost is the rise. */
@@ -43,10 +43,10 @@ typedef struct Rise
 
 struct CostRises
 {
-	MemoryContext cxt;
+	MemoryContext cxt;			/* of the array */
 	Rise	   *rises;
-	int			used;
-	int			room;
+	int			used;			/* entries in use */
+	int			room;			/* entries allocated */
 };
 
 /* Rises of the statement that is being planned; NULL if none are noted. */

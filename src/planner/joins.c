@@ -34,8 +34,8 @@
 #include "utils/memutils.h"
 
 /*
- * A merge join is charged this share more than predicted, because the models have such
- * errors: if both plans are close, the hash join stays.
+ * A merge join is charged this share more than predicted.  The predictions have errors of
+ * this size, so a merge join must be clearly cheaper than the hash join.
  */
 #define SORTED_JOIN_MORE	0.11
 
@@ -73,13 +73,14 @@ join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts
 	}
 }
 
-/* The cost of a join's rows, which the models leave out. */
+/* The cost of a join's output rows, which the models do not include. */
 static Cost
 output_cost(const Path *path)
 {
 	return path->rows * (cpu_tuple_cost + path->pathtarget->cost.per_tuple);
 }
 
+/* Raises the path's cost to its true cost. */
 static void
 raise_hash_join(HashPath *path)
 {
@@ -91,10 +92,7 @@ raise_hash_join(HashPath *path)
 
 	join_facts(outer, inner, path->path_hashclauses, &facts);
 
-	/*
-	 * the participants of a parallel hash join share a table, and their
-	 * memory
-	 */
+	/* the participants of a parallel hash join share one table in the memory of all */
 	if (path->jpath.path.parallel_aware)
 	{
 		facts.table_rows = path->inner_rows_total;
@@ -129,7 +127,7 @@ can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra
 			return true;
 		case JOIN_RIGHT:
 		case JOIN_FULL:
-			/* all of the join's own clauses must be merged by */
+			/* PostgreSQL requires that all of the join's own clauses are merge clauses */
 			foreach(lc, extra->restrictlist)
 			{
 				RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
@@ -144,7 +142,7 @@ can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra
 	}
 }
 
-/* The relation's cheapest path in this order: one that is in order, or sorted by us; may be NULL. */
+/* The relation's cheapest path in this order: an ordered path, or our sort.  May be NULL. */
 static Path *
 sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
 {
@@ -209,7 +207,7 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
  * ------------------------------------------------------------------------
  */
 
-/* Two relations that were joined in this way. */
+/* Two relations and how they were joined. */
 typedef struct JoinPair
 {
 	RelOptInfo *outer;
@@ -325,8 +323,8 @@ is_of_pair(const Path *path, const JoinPair *pair)
 }
 
 /*
- * Takes the joins of kept pairs out of a list of paths.  Returns those of the last pair,
- * which are new, at their true costs.
+ * Removes the joins of kept pairs from a list of paths.  Returns the joins of the last
+ * pair, which are new, at their true costs.
  */
 static List *
 take_joins(const KeptPaths *kept, List **paths)
@@ -357,7 +355,7 @@ take_joins(const KeptPaths *kept, List **paths)
 	return taken;
 }
 
-/* The least cost of the paths without a parameter; negative if there is none. */
+/* The least cost of the paths without a parameter; negative if there is no such path. */
 static Cost
 least_cost(List *paths)
 {
@@ -406,6 +404,7 @@ offer_all(KeptPaths *kept, RelOptInfo *joinrel, Path *merged)
 		add_partial_path(joinrel, copy_join_path(lfirst(lc)));
 }
 
+/* The hook's work for one pair of relations. */
 static void
 plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 		  JoinType jointype, JoinPathExtraData *extra)

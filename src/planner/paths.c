@@ -45,10 +45,10 @@ sorts(const Path *path, const Path *input)
  * Does the input's cheapest path still exist?  A sorted path was added to rel itself,
  * and add_path() may have freed it.  It exists
  *
- * - if rel has a sort of it, because then it was not sorted, or
- * - if every path of rel costs more than it does.  Its cost is unknown without reading
- *	 it, but it is at most that of a Gather of the partial path, which competed with it.
- *	 That holds because the caller has checked, by the partial path's target, that
+ * - if rel has a sort of it, because then it was not sorted and not added to rel, or
+ * - if every path of rel costs more than it does.  Its cost cannot be read, because it
+ *	 may have been freed.  But it is at most the cost of a Gather of the partial path,
+ *	 which competed with it: the caller has checked, by the partial path's target, that
  *	 nothing is computed above the input.
  */
 static bool
@@ -81,6 +81,7 @@ limit_known(const Query *query)
 		(query->limitOffset == NULL || IsA(query->limitOffset, Const));
 }
 
+/* Adds our paths for an ORDER BY. */
 static void
 offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 {
@@ -112,7 +113,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		!sort_path_facts(root, input, root->sort_pathkeys, &facts))
 		return;
 	facts.bound = Max(root->limit_tuples, 0);
-	/* if the rows come from workers, the workers sort them */
+	/* rows that come from workers are sorted by the workers */
 	serial = path_gathers(input) ? NULL :
 		sort_path_serial(root, rel, input, root->sort_pathkeys, &facts);
 	parallel = sort_path_parallel(root, rel, partial, serial, root->sort_pathkeys, &facts);

@@ -15,10 +15,10 @@ extern void gpusort_planner_init(void);
 /* Installs the hook that adds sort paths at our costs. */
 extern void gpusort_ordered_init(void);
 
-/* Installs the hook that chooses between sorting and hashing of groups. */
+/* Installs the hook that adds sorted paths for groups and windows, and raises costs of hashing. */
 extern void gpusort_grouping_init(void);
 
-/* Installs the hook that chooses between merge joins and hash joins. */
+/* Installs the hook that adds merge joins of our sorts, and raises costs of hash joins. */
 extern void gpusort_joins_init(void);
 
 #endif							/* GPUSORT_PLANNER_PLANNER_H */

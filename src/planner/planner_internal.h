@@ -1,6 +1,6 @@
 /*
  * planner_internal.h
- *	  Shared declarations of the planner room.
+ *	  Declarations that files of the planner room share.
  *
  * PostgreSQL's costs are in units of page reads and operators; our cost models
  * predict times.  OPERATOR_US converts them.  It follows from PostgreSQL's estimate
@@ -28,8 +28,8 @@
 #define WORKERS_MOST		0.9
 
 /*
- * Cost of starting and ending workers, their waits for each other included, in units
- * of parallel_setup_cost: for any number of workers, and per worker.
+ * Cost of starting and ending workers, including their waits for each other, in units
+ * of parallel_setup_cost: a fixed part, and a part for each worker.
  */
 #define SETUP_ANY			4
 #define SETUP_WORKER		1
@@ -38,7 +38,7 @@
 #define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
 #define PAGES_READ_PART	0.2		/* of seq_page_cost */
 
-/* Part of seq_page_cost for pages that a worker has not mapped yet. */
+/* Share of seq_page_cost for pages that a worker has not mapped yet. */
 #define PAGES_NEW_PART	0.6
 
 static inline Cost
@@ -85,7 +85,7 @@ oversubscription_of(double participants)
  * ------------------------------------------------------------------------
  */
 
-/* What our models add to a path's costs. */
+/* What our models add to a path's costs; negative: what they subtract. */
 typedef struct CostChange
 {
 	Cost		startup;
@@ -100,8 +100,8 @@ add_change(CostChange *change, Cost startup, Cost total)
 }
 
 /*
- * Raises a node's own cost, which its path has beyond the input's, to this: adds to the
- * change what it lacks.
+ * A node's own cost is its path's cost minus the input's cost.  If the own cost is below
+ * startup and total, adds the difference to the change.
  */
 static inline void
 raise_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost input_total,
@@ -116,12 +116,13 @@ raise_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost in
  * ------------------------------------------------------------------------
  */
 
-/* What apply_change() added to the paths of a statement. */
+/* The rises that apply_change() added to the paths of a statement. */
 typedef struct CostRises CostRises;
 
 /*
- * Notes the rises of the statement that is planned from here on.  Returns NULL if JIT is
- * off.  outer gets what cost_rises_end() restores, which is called after errors as well.
+ * Begins to note the rises of a statement.  Returns NULL if JIT is off.  Sets *outer to
+ * the rises of the statement that is being planned already, which cost_rises_end()
+ * restores, also after an ERROR.
  */
 extern CostRises *cost_rises_begin(CostRises **outer);
 extern void cost_rises_end(CostRises *outer);
@@ -168,8 +169,9 @@ extern Path *sort_path_parallel(PlannerInfo *root, RelOptInfo *rel, Path *partia
 extern Path *sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys);
 
 /*
- * The cheaper one of both for the path input of input_rel, which has no LIMIT; less the
- * part of a scan's cost that a sort above it saves.  NULL if we cannot sort it.
+ * The cheaper of the serial and the parallel Sort path of input, a path of input_rel,
+ * without a LIMIT.  Its cost is reduced by the part of a scan's cost that our sort saves.
+ * NULL if we cannot sort it.
  */
 extern Path *sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input,
 								List *pathkeys);
@@ -180,8 +182,8 @@ extern Path *sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *
  */
 
 /*
- * Makes a serial plan of a partial plan that stood below a Gather with this number of
- * workers.  False, with nothing changed, if that is impossible.
+ * Changes a partial plan from below a Gather with this number of workers into a serial
+ * plan.  False if that is impossible; then the plan is unchanged.
  */
 extern bool plan_make_serial(Plan *plan, int workers);
 
@@ -193,13 +195,14 @@ extern bool workers_pay(List *rtable, const Plan *gather, int workers);
 
 /*
  * Re-costs a parallel sort of a partial plan: is it faster than the serial sort?
- * decided: the sort itself was decided by paths.c; only a GpuSort below it is re-costed.
+ * decided: paths.c has chosen the parallel sort; then it stays unless a GpuSort below it
+ * changes the costs.
  */
 extern bool sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn *keys,
 							 int nkeys, bool decided);
 
 /*
- * A GpuSort Window in place of a WindowAgg whose child returns sorted rows and whose
+ * Returns a GpuSort Window for a WindowAgg whose child returns sorted rows and whose
  * functions only number them; otherwise the WindowAgg itself.
  */
 extern Plan *replace_window(WindowAgg *window);

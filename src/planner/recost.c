@@ -11,12 +11,13 @@
  * sorts are re-costed in the same way, except the sort of an ORDER BY, which paths.c
  * has decided.
  *
- * Below a Gather some nodes share rows, because a parallel scan is below them; each
- * participant runs the others as a whole.  The plan's costs are those of one
- * participant, and a node's own cost is its cost minus its children's.  The cost of all
- * participants of a sharing node is its own cost times the number by which PostgreSQL
- * divided the rows.  PostgreSQL does not divide the pages of a scan; their number comes
- * from the catalog.  Sorts cost what parallel/sort_cost.c says.
+ * Below a Gather the participants share the rows of nodes that have a parallel scan below
+ * them.  Each participant runs all other nodes as a whole.  The plan's costs are those of
+ * one participant, and a node's own cost is its cost minus the costs of its children.  For
+ * a shared node, the cost of all participants is the node's own cost times the number by
+ * which PostgreSQL divided the rows.  PostgreSQL does not divide the pages of a scan;
+ * their number comes from the catalog.  The costs of sorts are those of
+ * parallel/sort_cost.c.
  *
  * With parallel_setup_cost = 0 all workers stay.
  */
@@ -48,8 +49,8 @@ typedef struct Recost
 /* Costs of a plan below a Gather. */
 typedef struct PlanCost
 {
-	Cost		serial;			/* if one process runs the plan */
-	Cost		share;			/* of each participant */
+	Cost		serial;			/* cost if one process runs the plan */
+	Cost		share;			/* cost of each participant */
 	bool		shared;			/* participants share the rows */
 	double		rows;			/* of all participants together if shared */
 } PlanCost;
@@ -120,7 +121,7 @@ pages_of(Oid relid)
 	return pages;
 }
 
-/* by_page: a GpuSort above reads the table by page. */
+/* Adds the cost of a table scan.  by_page: a GpuSort above reads the table by page. */
 static void
 recost_scan(const Recost *rc, const SeqScan *scan, bool by_page, PlanCost *sum)
 {
@@ -170,6 +171,7 @@ total_sort_cost(const SortCost *cost)
 	return cost_of_us(cost->sort_us + cost->rows_us);
 }
 
+/* Adds the cost of a GpuSort. */
 static void
 recost_sort(const Recost *rc, const CustomScan *sort, PlanCost *sum)
 {
@@ -188,8 +190,9 @@ recost_sort(const Recost *rc, const CustomScan *sort, PlanCost *sum)
 }
 
 /*
- * Re-costs a join of a shared outer side and an inner side that each participant reads
- * as a whole.  The own cost is divided among returned rows, outer and inner rows.
+ * Adds the own cost of a join of a shared outer side and an inner side that each
+ * participant reads as a whole.  The cost is divided among returned rows, outer rows and
+ * inner rows.
  */
 static void
 recost_half_join(const Recost *rc, const Plan *join, Cost own, const PlanCost *outer, const PlanCost *inner,
@@ -205,6 +208,7 @@ recost_half_join(const Recost *rc, const Plan *join, Cost own, const PlanCost *o
 	add_whole(sum, in * inner->rows / both);
 }
 
+/* The cost of a plan.  by_page: a GpuSort above may read its table by page. */
 static PlanCost
 recost(Recost *rc, const Plan *plan, bool by_page)
 {
@@ -225,10 +229,7 @@ recost(Recost *rc, const Plan *plan, bool by_page)
 		if (foreach_current_index(lc) < lengthof(sides))
 			sides[foreach_current_index(lc)] = cost;
 
-		/*
-		 * one participant runs a child of a parallel Append that is not
-		 * shared
-		 */
+		/* a child of a parallel Append that is not shared is run by one participant */
 		if (IsA(plan, Append) && plan->parallel_aware)
 			add_shared(rc, &sum, cost.serial);
 		else
@@ -307,11 +308,12 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
  * Serial plans
  *
  * A parallel-aware scan or Append without shared memory runs like a serial one, so only
- * the flag is cleared.  A parallel hash join stays: its table's size was planned for the
- * memory of all participants.
+ * the flag is cleared.  A plan with a parallel hash join stays parallel: the size of its
+ * table was planned for the memory of all participants.
  * ------------------------------------------------------------------------
  */
 
+/* Can plan_make_serial() change this plan? */
 static bool
 can_be_serial(const Plan *plan)
 {

@@ -9,13 +9,13 @@
  * custom_scan_tlist one to one, and that refers to the child as the Sort's did.
  *
  * The executor passes a LIMIT's bound to a Sort, but not to a custom node.  The walk
- * therefore carries the Limit down through the nodes that the executor lets it pass,
- * and the GpuSort evaluates the Limit's expressions itself.  This second evaluation
- * must have no effects, so the expressions may consist only of constants, Params and
+ * therefore carries the Limit down through the same nodes as ExecSetTupleBound(), and
+ * the GpuSort evaluates the Limit's expressions itself.  This second evaluation must
+ * have no effects, so the expressions may consist only of constants, Params and
  * immutable built-in functions.  A Param keeps its value until the Limit is rescanned.
- * The Sort stays if the expressions contain anything else, or if the bound would have
- * to reach a parallel worker other than by our parallel sort: a sort without the bound
- * could be far slower.
+ * The Sort stays if the expressions contain anything else.  It also stays in a parallel
+ * worker, unless our parallel sort passes the bound: a sort without the bound could be
+ * far slower.
  *
  * A plan that another hook returns may be cached by that hook, so it is copied before
  * it is changed.
@@ -49,8 +49,8 @@ typedef struct Above
 	bool		rewind;			/* the node may be rescanned or read backwards */
 
 	/*
-	 * The parent, for example a merge join, needs sorted input: the sort is
-	 * not the ORDER BY's.
+	 * The parent needs sorted input, as a merge join does.  So the sort is
+	 * not that of the ORDER BY.
 	 */
 	bool		order;
 	List	   *rtable;
@@ -127,8 +127,8 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 }
 
 /*
- * A CustomScan that returns its input rows, with the costs, rows, parameters and child
- * of the node "like".  The entries of input refer to the child's output.
+ * Makes a CustomScan that returns its input rows, with the costs, rows, parameters and
+ * child of the node "like".  The entries of input refer to the child's output.
  */
 static CustomScan *
 plan_scan_of_input(const Plan *like, List *input)
@@ -152,6 +152,7 @@ plan_scan_of_input(const Plan *like, List *input)
 	return cscan;
 }
 
+/* Makes a GpuSort in place of a Sort.  limit may be NULL. */
 static Plan *
 make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 {
@@ -164,7 +165,7 @@ make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 	return (Plan *) cscan;
 }
 
-/* A GpuSort Incremental, which has the abilities of an Incremental Sort. */
+/* Makes a GpuSort Incremental, which has the abilities of an Incremental Sort. */
 static Plan *
 make_incremental(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
 {
@@ -187,7 +188,7 @@ make_incremental(IncrementalSort *incremental, const KeyColumn *keys, Limit *lim
  * become shorter, are often whole heap tuples, and need no junk filter.
  *
  * The columns may differ only in collation and type modifier, so that EXPLAIN shows the
- * same key.  No node but the sort and a Limit above it may use the duplicate.
+ * same key.  Only the sort and a Limit above it may use the duplicate column.
  * ------------------------------------------------------------------------
  */
 
@@ -229,10 +230,7 @@ plan_drop_duplicates(PlannedStmt *stmt)
 	int			n = list_length(top->targetlist);
 	int			kept = n;
 
-	/*
-	 * LIMIT ... WITH TIES compares columns, and locked rows have more junk
-	 * columns
-	 */
+	/* LIMIT ... WITH TIES compares columns; locked rows have junk columns of their own */
 	if (stmt->commandType != CMD_SELECT || stmt->rowMarks != NIL)
 		return;
 	if (IsA(plan, Limit) && ((Limit *) plan)->uniqNumCols == 0)
@@ -300,7 +298,7 @@ outer_to_index(Node *node, void *context)
 	return expression_tree_mutator(node, outer_to_index, context);
 }
 
-/* A GpuSort Feed in place of a Sort above a partial plan; input refers to the plan's output. */
+/* Makes a GpuSort Feed for a Sort above a partial plan; input refers to the plan's output. */
 static Plan *
 make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
 {
@@ -372,6 +370,7 @@ returns_input(const Plan *gather)
 	return true;
 }
 
+/* Can a Sort above the Gather become a parallel sort? */
 static bool
 parallel_possible(const Gather *gather)
 {
@@ -568,7 +567,7 @@ replace_walk(Plan *plan, Above above)
 			return replace_incremental_sort((IncrementalSort *) plan, above);
 		case T_Material:
 		case T_Hash:
-			/* these materialize the rows, so nothing below is rewound */
+			/* these nodes keep the rows, so no node below is rewound */
 			plan->lefttree = replace_walk(plan->lefttree, none);
 			return plan;
 		case T_NestLoop:
@@ -580,17 +579,11 @@ replace_walk(Plan *plan, Above above)
 			return plan;
 		case T_CustomScan:
 
-			/*
-			 * another extension's node may depend on the types of its
-			 * children
-			 */
+			/* a node of another extension may depend on the types of its children */
 			return plan;
 		default:
 
-			/*
-			 * an Agg's chain of grouping sets is not walked, because it is
-			 * never executed
-			 */
+			/* an Agg's chain of grouping sets is never executed, and so is not walked */
 			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);

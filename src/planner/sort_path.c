@@ -90,8 +90,8 @@ physical_order(const VariableStatData *var)
 }
 
 /*
- * Are a table's rows presorted by the keys, ascending or descending?  Every key must
- * be, up to the first one that is nearly unique.
+ * Are a table's rows presorted by the keys, ascending or descending?  Each key column
+ * must have that physical order, up to the first column that is nearly unique.
  */
 static bool
 is_presorted(PlannerInfo *root, const Path *input, List *exprs, const KeyColumn *keys)
@@ -208,8 +208,8 @@ sort_path_serial(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys
 }
 
 /*
- * A parallel sort of a partial path; serial_saves is added to its cost, because the
- * serial paths' costs contain it, too.
+ * A parallel sort of a partial path.  serial_saves is added to its cost, because the
+ * costs of the serial paths, with which add_path() compares it, contain it as well.
  */
 static Path *
 sort_with_workers(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
@@ -236,7 +236,10 @@ sort_with_workers(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkey
 	return path;
 }
 
-/* A table scan with the maximum number of workers; NULL if it has them, or is no such scan. */
+/*
+ * The same path with the maximum number of workers; NULL if it has that number, or is
+ * not a table scan whose number may change.
+ */
 static Path *
 with_all_workers(PlannerInfo *root, Path *partial)
 {

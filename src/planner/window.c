@@ -7,8 +7,8 @@
  * dense_rank(), and count(*) with the frame ROWS UNBOUNDED PRECEDING.  A frame with an
  * offset stays with the WindowAgg, because its expression may raise an error.
  *
- * Only the WindowAgg at the top of a stack stops at its run condition.  The rows that
- * fail the condition of a lower one are filtered by the qual of the top one.
+ * Only the topmost of several WindowAggs stops at its run condition.  The rows that fail
+ * the condition of a lower WindowAgg are filtered by the qual of the topmost one.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@ typedef struct WindowFuncs
 {
 	int			frame_options;
 	List	   *funcs;			/* distinct WindowFuncs */
-	bool		refused;		/* one does not only number rows */
+	bool		refused;		/* a function does more than number rows */
 } WindowFuncs;
 
 /* Does the function only number rows?  Sets *counter. */
@@ -111,6 +111,7 @@ hide_child_column(List *targetlist)
 	}
 }
 
+/* Sets the format's columns: those of PARTITION BY, then those of ORDER BY. */
 static void
 set_columns(WindowFormat *format, const WindowAgg *window)
 {
