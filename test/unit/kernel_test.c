@@ -19,6 +19,7 @@
 #include <time.h>
 
 static uint64_t seed;			/* seed of the random cases */
+static int	ndistributions = 0;	/* length of distribution_names */
 
 /* Key bits to try: whole words, and ranges that start and end inside a digit. */
 static const struct
@@ -71,7 +72,7 @@ test_small_sizes(const Algorithm *algorithm, size_t max)
 	{
 		int			step = n <= 1100 ? 1 : 3;
 
-		for (int d = (int) (n + n / 3) % step; distribution_names[d] != NULL; d += step)
+		for (int d = (int) (n + n / 3) % step; d < ndistributions; d += step)
 			for (int turn = n <= 512 ? 0 : (n + d) % 3; turn < 3; turn += n <= 512 ? 1 : 3)
 			{
 				/*
@@ -98,7 +99,7 @@ test_boundaries(const Algorithm *algorithm, int from, int to)
 		{
 			int			step = e < 18 ? 1 : 3;
 
-			for (int d = (e + off) % step; distribution_names[d] != NULL; d += step)
+			for (int d = (e + off) % step; d < ndistributions; d += step)
 			{
 				int			shape = (e * 3 + off + d * 5) % NSHAPES;
 				SortCase	c = shape_case(shape, ((size_t) 1 << e) + off, (d + e) % 3 != 0);
@@ -113,7 +114,7 @@ static void
 test_shapes(const Algorithm *algorithm, size_t n)
 {
 	for (int shape = 0; shape < NSHAPES; shape++)
-		for (int d = 0; distribution_names[d] != NULL; d++)
+		for (int d = 0; d < ndistributions; d++)
 			for (int ascending = 0; ascending < 2; ascending++)
 			{
 				SortCase	c = shape_case(shape, n, ascending);
@@ -222,10 +223,7 @@ static void
 test_random(const Algorithm *algorithm, int cases)
 {
 	uint64_t	state = seed;
-	int			ndistributions = 0;
 
-	while (distribution_names[ndistributions] != NULL)
-		ndistributions++;
 	for (int i = 0; i < cases; i++)
 	{
 		int			magnitude = 1 + (int) random_below(&state, 18);
@@ -429,6 +427,8 @@ main(int argc, char **argv)
 	bool		quick = quick_wanted && *quick_wanted;
 
 	seed = seed_given && *seed_given ? strtoull(seed_given, NULL, 10) : (uint64_t) time(NULL);
+	while (distribution_names[ndistributions] != NULL)
+		ndistributions++;
 	test_registry();
 	test_team();
 	test_split_digit();
