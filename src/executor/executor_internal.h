@@ -31,12 +31,16 @@ typedef struct PageSource
 	int			single_rows;	/* rows that scan_plan returned in slots */
 	bool		examined;		/* scan and computed are set for scan_plan */
 
-	/* scan_plan's rows are columns of its tuples; or NULL */
+	/* set if the rows of scan_plan are columns of its tuples; or NULL */
 	struct PageScan *scan;
-	struct ComputedScan *computed;	/* rows have expressions; or NULL */
+
+	/* set if its rows have expressions; or NULL */
+	struct ComputedScan *computed;
 } PageSource;
 
 extern void page_source_init(PageSource *source, PlanState *plan);
+
+/* Frees the scans of the source, which may be used again. */
 extern void page_source_end(PageSource *source);
 
 /*
@@ -64,19 +68,19 @@ typedef struct GroupColumn
 	AttrNumber	attno;			/* column of the child, from 1 */
 	int16		typlen;
 	bool		typbyval;
-	bool		bytes_decide;	/* other bytes mean another value */
+	bool		bytes_decide;	/* values with different bytes are not equal */
 	Oid			collation;
-	FmgrInfo	equal;
-	bool		isnull;
-	Datum		value;			/* points to copy if passed by reference */
+	FmgrInfo	equal;			/* the equality function */
+	bool		isnull;			/* the kept value is NULL */
+	Datum		value;			/* kept value; in copy if passed by reference */
 	char	   *copy;
-	Size		room;			/* bytes of copy */
+	Size		room;			/* bytes allocated for copy */
 } GroupColumn;
 
 extern void group_column_init(GroupColumn *column, AttrNumber attno, Oid equality, Oid collation,
 							  TupleDesc desc);
 
-/* Is the value equal to the kept one?  Both are not NULL.  Resets scratch if it is used. */
+/* Is the value equal to the kept one?  Neither is NULL.  Resets scratch if it is used. */
 extern bool group_column_compare(GroupColumn *column, Datum value, MemoryContext scratch);
 
 /* Copies a value, which is not NULL, to memory in cxt. */
@@ -120,7 +124,7 @@ typedef struct GpuSortState
 	int			nkeys;
 	int			distinct;		/* of gpusort_plan_distinct() */
 	bool		random_access;	/* the parent rewinds, marks, reads backward */
-	bool		keys_only;		/* rows are made of their normalized keys */
+	bool		keys_only;		/* returned rows are made from normalized keys */
 	bool		sort_done;
 	size_t		bound;			/* rows wanted of the last sort; 0: all */
 	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
@@ -174,8 +178,8 @@ extern TupleTableSlot *partial_sort_exec_dummy(PlanState *pstate);
 
 /*
  * Leader, before workers are launched: opens a device job to which all
- * participants send their rows; false if there is none to be had.  Rows that
- * the parent returned are recorded in *returned.
+ * participants send their rows; false if that is not possible.  *returned notes
+ * the rows that the parent returns.
  */
 extern bool partial_sort_open_device_job(PartialSortState *partial, double rows, double row_bytes,
 										 int participants, ReturnedRows *returned);
@@ -189,7 +193,7 @@ extern bool partial_sort_device_sort(PartialSortState *partial);
 /* Leader: ends the job.  Its report stays readable. */
 extern void partial_sort_close_device_job(PartialSortState *partial);
 
-/* Leader: stops the exchange, so that no participant waits for another. */
+/* Leader: stops the exchange, so that no participant waits any more. */
 extern void partial_sort_stop(PartialSortState *partial);
 
 /* ------------------------------------------------------------------------
@@ -200,7 +204,7 @@ extern void partial_sort_stop(PartialSortState *partial);
 typedef enum ParallelSortPhase
 {
 	PARALLEL_SORT_NEW,
-	PARALLEL_SORT_SERIAL,		/* only the leader has rows, or no participant */
+	PARALLEL_SORT_SERIAL,		/* no worker has rows */
 	PARALLEL_SORT_MERGE,		/* the participants' streams are merged */
 	PARALLEL_SORT_DEVICE,		/* rows stream from the device */
 
@@ -260,26 +264,26 @@ typedef struct IncrementalState
 	int			nkeys;
 	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
 	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
-	int			nprefix;		/* sort columns by which the child's rows are
-								 * ordered */
-	GroupColumn *prefix;		/* their values in the current group */
-	AttrNumber	last_attno;		/* last column of the child among them */
+	int			nprefix;		/* leading sort columns by which the child's
+								 * rows are ordered */
+	GroupColumn *prefix;		/* values of these columns in the current group */
+	AttrNumber	last_attno;		/* greatest column number of the prefix */
 
 	/* the current execution */
 	bool		begun;
 	size_t		bound;			/* rows wanted; 0: all */
 	uint64		returned;		/* rows returned */
-	TupleTableSlot *ahead;		/* the child's row behind the rows that were
-								 * taken; NULL: none */
+	TupleTableSlot *ahead;		/* the child's next row, which is not taken
+								 * yet; NULL: none */
 	bool		divided;		/* the batch's last group is large, and the
-								 * child has not ended it */
+								 * child may have more rows of it */
 	bool		after_large;	/* the last group was large */
 	double		last_rows;		/* rows of the last large group */
 	SortResult *result;			/* rows being returned; NULL: none */
 
 	GroupBatch *batch;			/* rows of small groups; NULL until needed */
 	Sorter	   *sorter;			/* sorts a large group; NULL until needed */
-	bool		sorter_begun;	/* it has rows */
+	bool		sorter_begun;	/* the sorter has rows */
 	SortReport	batch_report;	/* of all batches that are not counted yet */
 	SortGroups	batches;
 	SortGroups	groups;
@@ -295,7 +299,7 @@ extern void partial_sort_explain(CustomScanState *css, List *ancestors, ExplainS
 extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
 extern void incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es);
 
-/* Makes of a sort's report what EXPLAIN shows, in a form that fits shared memory. */
+/* Fills the plain data that EXPLAIN shows of a sort. */
 extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
 									bool keys_only);
 

@@ -55,7 +55,7 @@ append_sort_order(StringInfo buf, Node *expr, const KeyColumn *key)
 		appendStringInfoString(buf, " NULLS LAST");
 }
 
-/* Shows the first nkeys keys as this property; order: with their direction. */
+/* Shows the first nkeys keys as this property; with their direction if "order" is set. */
 static void
 explain_key_list(const char *property, const CustomScanState *css, const KeyColumn *keys, int nkeys,
 				 bool order, List *ancestors, ExplainState *es)
@@ -85,7 +85,7 @@ explain_key_list(const char *property, const CustomScanState *css, const KeyColu
 	ExplainPropertyList(property, result, es);
 }
 
-/* The first npresorted keys are those by which the child's rows are ordered. */
+/* Shows the keys.  The child's rows are ordered by the first npresorted of them. */
 static void
 explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
 			 List *ancestors, ExplainState *es)
@@ -220,7 +220,7 @@ explain_participant_phases(const ParticipantReport *report, const char *prefix, 
 	}
 }
 
-/* Shows the phases of a sort, and what the node's time leaves for emission. */
+/* Shows the phases of a sort.  Emission takes the remaining time of the node. */
 static void
 explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainState *es)
 {
@@ -229,10 +229,7 @@ explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainStat
 	double		sort = report->sort_ms;
 	double		emit = compat_node_total_ms(ps) / Max(nloops, 1) - ingest - sort;
 
-	/*
-	 * ingest and sort are the last loop's, the node's time is an average of
-	 * all loops
-	 */
+	/* ingest and sort are times of the last loop, the node's time is the mean of all loops */
 	if (nloops != 1 || emit < 0)
 		emit = 0;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
@@ -249,7 +246,7 @@ explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainStat
 	}
 }
 
-/* Shows what each device sorted of keys or rows in parts. */
+/* Shows what each device has sorted, if keys or rows were sorted in parts. */
 static void
 explain_parts(const SortReport *report, ExplainState *es)
 {

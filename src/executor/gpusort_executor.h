@@ -30,7 +30,7 @@ extern const CustomScanMethods incremental_scan_methods;
 /* Plan node "Custom Scan (GpuSort Window)". */
 extern const CustomScanMethods window_scan_methods;
 
-/* Registers them, when the library is loaded. */
+/* Registers these nodes, when the library is loaded. */
 extern void executor_nodes_init(void);
 
 /* ------------------------------------------------------------------------
@@ -51,25 +51,25 @@ extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkey
 extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 
 /*
- * The leading key columns of which each value is wanted once; 0: all rows are wanted.  The
- * node may leave out rows that are equal to the row before in these columns.
+ * The number of leading key columns of which each value is wanted once; 0: all rows are
+ * wanted.  The node may leave out rows that are equal to the row before in these columns.
  */
 extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct);
 extern int	gpusort_plan_distinct(const CustomScan *cscan);
 
-/* Keys that were column from of the child are column to. */
+/* Changes keys that are column "from" of the child to column "to". */
 extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);
 
 /*
  * Prepares LIMIT and OFFSET of the Limit above, which the node evaluates
- * itself; NULL where there is none.
+ * itself.  *count and *offset are NULL without such a clause.
  */
 extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
 							   ExprState **offset);
 
 /*
- * The same for a GpuSort Incremental, whose child's rows are ordered by the first nprefix
- * key columns.
+ * gpusort_plan_fill() for a GpuSort Incremental, whose child's rows are ordered by the
+ * first nprefix key columns; and that number.
  */
 extern void incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix,
 								  Limit *limit);
@@ -86,9 +86,9 @@ extern int	incremental_plan_prefix(const CustomScan *cscan);
 /* What a window function returns for a row. */
 typedef enum WindowCounter
 {
-	WINDOW_ROW_NUMBER,			/* rows of the partition up to this one */
-	WINDOW_RANK,				/* row number of the group's first peer */
-	WINDOW_DENSE_RANK,			/* peer groups up to its own */
+	WINDOW_ROW_NUMBER,			/* rows of the partition up to this row */
+	WINDOW_RANK,				/* row number of the first row of the peer group */
+	WINDOW_DENSE_RANK,			/* peer groups of the partition up to its own */
 	WINDOW_COUNTERS
 } WindowCounter;
 
@@ -103,12 +103,13 @@ typedef struct WindowColumn
 typedef struct WindowFormat
 {
 	int			npartition;		/* leading columns that define partitions */
-	int			ncolumns;		/* these and the columns of the order */
+	int			ncolumns;		/* columns of partitions and of the order */
 	WindowColumn *columns;
 	int			ncounters;
 	WindowCounter *counters;
 } WindowFormat;
 
+/* Is this a GpuSort Window? */
 extern bool window_plan_is(const Plan *plan);
 
 /* Writes the format into the plan node's custom_private. */

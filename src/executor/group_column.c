@@ -23,7 +23,7 @@
 
 /*
  * Does the operator class of the operator say that values are equal only if their bytes
- * are?  bpchar's does, although it ignores trailing blanks.
+ * are?  The class of bpchar says so although it ignores trailing blanks; it is excluded.
  */
 static bool
 bytes_decide_equality(Oid equality, Oid collation, Oid type)
@@ -60,8 +60,8 @@ is_plain_varlena(const void *value)
 }
 
 /*
- * Have two values passed by reference the same bytes?  *known: other bytes would mean
- * another value.
+ * Does the value, which is passed by reference, have the bytes of the kept one?  If not,
+ * *known says whether the values are known to differ.
  */
 static inline bool
 same_value_bytes(const GroupColumn *column, Datum value, bool *known)
@@ -104,10 +104,7 @@ group_column_keep_by_reference(GroupColumn *column, Datum value, MemoryContext c
 	void	   *flat = NULL;
 	Size		size;
 
-	/*
-	 * an out-of-line value may be an expanded object, which only its owner
-	 * keeps
-	 */
+	/* an out-of-line value may be an expanded object, whose owner may free it */
 	if (column->typlen == -1 && VARATT_IS_EXTERNAL(from))
 		from = flat = PG_DETOAST_DATUM_COPY(value);
 	size = datumGetSize(PointerGetDatum(from), false, column->typlen);

@@ -2,12 +2,12 @@
  * heap_page.h
  *	  The visible rows that a heap scan has collected on its current page.
  *
- * This file has all that gpusort assumes about the internals of a heap scan.  In
- * page mode the scan has collected the line pointers of the page's visible
- * tuples in ascending order, holds a pin on the page, and has returned the tuple
- * of rs_cindex last.  PostgreSQL does not promise this.  So it is checked before
- * each use, and PostgreSQL versions whose heap scan was not tested use the
- * ordinary way (COMPAT_HEAP_PAGES).
+ * This file contains all of gpusort's assumptions about the internals of a heap
+ * scan.  In page mode the scan has collected the line pointers of the page's
+ * visible tuples in ascending order, holds a pin on the page, and has returned
+ * the tuple of rs_cindex last.  PostgreSQL does not promise this.  So it is
+ * checked before each use.  With versions of PostgreSQL whose heap scan was not
+ * tested, rows come one by one (COMPAT_HEAP_PAGES).
  */
 #ifndef GPUSORT_EXECUTOR_HEAP_PAGE_H
 #define GPUSORT_EXECUTOR_HEAP_PAGE_H
@@ -25,7 +25,7 @@
 
 #if COMPAT_HEAP_PAGES
 
-/* Is the scan in the expected state, at a row of a page that it has pinned? */
+/* Is the scan's state as expected, at a row of a page that it has pinned? */
 static inline bool
 heap_page_known(HeapScanDesc heap)
 {

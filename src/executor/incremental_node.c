@@ -7,9 +7,9 @@
  * next group is read.
  *
  * Small groups are sorted together in a batch (sort/group_batch.c), which begins and ends
- * at little cost.  A batch ends at the first end of a group behind BATCH_ROWS rows, or
- * behind the rows that a LIMIT wants, as those of nodeIncrementalSort.c: the reader may
- * stop at any row.
+ * at little cost.  A batch has BATCH_ROWS rows, or the rows that a LIMIT wants, and then
+ * ends with the current group.  It is small, as in nodeIncrementalSort.c, because the
+ * reader may stop at any row.
  *
  * A large group is sorted by a sorter, with all that a sort of its rows can use: radix
  * sorts of normalized keys, a bound, runs on disk, keys on a GPU.  If the last group of a
@@ -34,7 +34,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* A batch ends at the first end of a group behind this number of rows. */
+/* With this number of rows a batch ends when its current group ends. */
 #define BATCH_ROWS			32
 
 /* A group with more rows is large. */
@@ -65,7 +65,7 @@ static const CustomExecMethods incremental_exec_methods = {
  * ------------------------------------------------------------------------
  */
 
-/* Makes the row's prefix that of the current group. */
+/* Begins a group with the row's prefix. */
 static void
 keep_prefix(IncrementalState *node, TupleTableSlot *row)
 {
@@ -74,7 +74,7 @@ keep_prefix(IncrementalState *node, TupleTableSlot *row)
 		group_column_keep(&node->prefix[i], row, node->css.ss.ps.state->es_query_cxt);
 }
 
-/* Is the row of the current group?  The last prefix column changes most often. */
+/* Does the row belong to the current group?  The last prefix column changes most often. */
 static pg_attribute_always_inline bool
 in_group(IncrementalState *node, TupleTableSlot *row)
 {
@@ -139,7 +139,7 @@ count_batch(IncrementalState *node, size_t rows)
 	node->batch_report.memory_peak = Max(node->batch_report.memory_peak, bytes);
 }
 
-/* Counts the batches of an execution as one sort: they would cost too much one by one. */
+/* Counts the batches of an execution as one sort, because counting each would take too long. */
 static void
 count_batches(IncrementalState *node)
 {
@@ -163,7 +163,7 @@ next_row(IncrementalState *node)
 	return likely(!TupIsNull(row)) ? row : NULL;
 }
 
-/* The rows that the Limit above still asks for; 0: all. */
+/* Number of rows that the Limit above still wants; 0: all. */
 static inline size_t
 rows_wanted(const IncrementalState *node)
 {
@@ -199,7 +199,7 @@ put_large(IncrementalState *node, TupleTableSlot *row)
 		elog(ERROR, "an incremental sort lost rows on a device");
 }
 
-/* The sorter has some rows of the current group: takes its further rows, and sorts. */
+/* Takes the remaining rows of the current group, whose first rows the sorter has, and sorts. */
 static void
 sort_large(IncrementalState *node, uint64 rows)
 {
@@ -240,7 +240,7 @@ move_large(IncrementalState *node)
 	sort_large(node, n - first);
 }
 
-/* Takes rows up to the first end of a group behind enough rows, or up to a large group; sorts. */
+/* Takes rows until a group ends behind enough rows, or until a group is large; then sorts. */
 static void
 sort_batch(IncrementalState *node)
 {
@@ -286,7 +286,7 @@ sort_batch(IncrementalState *node)
 	count_batch(node, node->divided ? group_batch_last(batch) : group_batch_rows(batch));
 }
 
-/* Sorts the next rows; ahead is the first one, of a new group. */
+/* Sorts the next rows.  The first one is "ahead", which begins a group. */
 static void
 sort_next(IncrementalState *node)
 {

@@ -1,6 +1,6 @@
 /*
  * input.c
- *	  Rows of the child on their way to the sorter: by slot, or by heap page.
+ *	  Puts the child's rows into a sorter: by slot, or by heap page.
  *
  * Most large sorts read a sequential scan of a table.  Fetching a row through
  * the scan node, the table access method and a slot takes as long as sorting
@@ -54,7 +54,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/* Rows or pages between two checks whether the sort is still wanted. */
+/* Rows or pages between two checks of whether the sort is still wanted. */
 #define ROWS_PER_STOP_CHECK	256
 
 /* Rows that a scan returns in slots before its pages are read: small scans are not worth it. */
@@ -116,7 +116,7 @@ is_heap_scan(PlanState *ps)
  * ------------------------------------------------------------------------
  */
 
-/* Finds the table columns that make the child's row; false if the row has anything else. */
+/* Finds the table columns of the child's row; false if the row has expressions. */
 static bool
 map_columns(const SeqScanState *child, AttrNumber *atts)
 {
@@ -250,7 +250,7 @@ filter_page(PageScan *scan, int first)
 	return n - kept;
 }
 
-/* Sets whether the page's rows can be written directly, and the room that they need. */
+/* Sets whether the page's rows can be copied without a slot, and the bytes that they need. */
 static void
 measure_page(PageScan *scan)
 {
@@ -387,7 +387,7 @@ page_source_init(PageSource *source, PlanState *plan)
 	source->possible = IsA(plan, SeqScanState) || IsA(plan, AppendState);
 }
 
-/* The child begins, perhaps again: forgets rows of a page that an earlier run did not read. */
+/* The child begins, or begins again: drops rows of a page that an earlier run has not read. */
 static void
 page_source_begin(PageSource *source)
 {
@@ -403,10 +403,7 @@ current_scan_plan(PlanState *ps)
 	{
 		AppendState *append = (AppendState *) ps;
 
-		/*
-		 * with asynchronous children, the Append does not tell whose row it
-		 * was
-		 */
+		/* with asynchronous children, as_whichplan is not the child of the last row */
 		if (append->as_nasyncplans > 0 || append->as_whichplan < 0)
 			return ps;
 		ps = append->appendplans[append->as_whichplan];
@@ -414,7 +411,7 @@ current_scan_plan(PlanState *ps)
 	return ps;
 }
 
-/* Counts rows that did not pass through the Appends above their scan. */
+/* Counts rows for the Appends above their scan, through which they did not pass. */
 static void
 count_appended(PlanState *ps, int rows)
 {
@@ -670,7 +667,7 @@ sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atom
 	}
 }
 
-/* Invalid values are left to the Limit, which reports errors. */
+/* Invalid values count as no LIMIT; the Limit node reports the error. */
 size_t
 sort_node_bound(ExprContext *econtext, ExprState *limit_count, ExprState *limit_offset)
 {
@@ -692,7 +689,7 @@ sort_node_bound(ExprContext *econtext, ExprState *limit_count, ExprState *limit_
 	}
 	if (count < 0 || offset < 0 || count > PG_INT32_MAX || offset > PG_INT32_MAX)
 		return 0;
-	/* LIMIT 0 asks for no row; 0 would mean all */
+	/* for LIMIT 0 one row, because 0 would mean all rows */
 	return Max(1, (size_t) (count + offset));
 }
 

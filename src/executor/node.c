@@ -3,12 +3,12 @@
  *	  The executor node "Custom Scan (GpuSort)".
  *
  * Like nodeSort.c it is thin: the first call puts the child's rows into a
- * sorter, and every call returns a row of the sorter's result.  Two departures
- * from the custom scan interface make returning a row cheap.  The result slot
- * points to the stored MinimalTuple instead of having a copy of its values.
- * And the executor calls the node's function directly instead of through
- * nodeCustom.c: gpusort_exec_first(), and after the sort the function for the
- * kind of the result.
+ * sorter, and every call returns a row of the sorter's result.  Two differences
+ * from other custom scans make returning a row cheap.  The result slot points
+ * to the stored MinimalTuple instead of having a copy of its values.  And the
+ * executor calls the node's function directly instead of through nodeCustom.c:
+ * gpusort_exec_first(), and after the sort the function for the kind of the
+ * result.
  *
  * If a GPU fails, the child is run again and the rows are sorted on the CPU;
  * rows that were returned before are skipped.
@@ -49,14 +49,14 @@ static const CustomExecMethods gpusort_exec_methods = {
 };
 
 /* ------------------------------------------------------------------------
- * Slot of rows that are made of their keys
+ * Slot of rows that are made from their keys
  *
- * A virtual slot, whose values the parent reads without deforming a tuple.  But
- * grouping, DISTINCT and window functions also copy rows, and a virtual slot's
- * copy looks up the columns' types again for each row.  This slot has a row
- * writer, which looked them up once.
+ * It is a virtual slot, whose values the parent reads without deforming a tuple.
+ * But grouping, DISTINCT and window functions also copy rows, and a virtual
+ * slot's copy looks up the columns' types again for each row.  This slot has a
+ * row writer, which has looked them up once.
  *
- * Parent nodes make slots of this kind for their own rows.  Those have no
+ * Parent nodes make slots of this kind for their own rows.  Those slots have no
  * writer and copy as virtual slots do.
  * ------------------------------------------------------------------------
  */
@@ -104,7 +104,7 @@ keys_slot_copy_heap(TupleTableSlot *slot)
 	tuple->t_data = header;
 	ItemPointerSetInvalid(&tuple->t_self);
 	tuple->t_tableOid = InvalidOid;
-	/* these fields lie over the MinimalTuple's length */
+	/* these fields overlap the MinimalTuple's length, which is not needed any more */
 	HeapTupleHeaderSetDatumLength(header, tuple->t_len);
 	HeapTupleHeaderSetTypeId(header, desc->tdtypeid);
 	HeapTupleHeaderSetTypMod(header, desc->tdtypmod);
@@ -247,9 +247,9 @@ gpusort_run(GpuSortState *node)
 static void gpusort_choose_exec(GpuSortState *node);
 
 /*
- * The result has no next row.  At the end, the slot stays empty.  If the device
- * failed after it had returned rows, the sort is repeated on the CPU and goes on
- * with the first row that was not returned.
+ * The result has no next row.  At its end, returns the empty slot.  If the device
+ * failed after rows had been returned, repeats the sort on the CPU and returns the
+ * first row that was not returned.
  */
 static pg_noinline TupleTableSlot *
 gpusort_after_last(GpuSortState *node, TupleTableSlot *slot)
@@ -306,7 +306,7 @@ gpusort_exec_plain(PlanState *pstate)
 	return gpusort_exec_as(pstate, RESULT_PLAIN);
 }
 
-/* The first call: sorts, if that is not done, and returns the first row. */
+/* Sorts, unless that is done, and returns the next row. */
 static TupleTableSlot *
 gpusort_exec_first(PlanState *pstate)
 {
@@ -388,10 +388,7 @@ gpusort_rescan(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	/*
-	 * not sorted yet: a child with changed parameters is rescanned by its
-	 * first call
-	 */
+	/* before the sort, ExecProcNode() rescans a child with changed parameters */
 	if (!node->sort_done)
 		return;
 

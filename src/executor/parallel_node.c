@@ -7,9 +7,9 @@
  * tuple, so launch_workers() asks it for a dummy tuple.  Then the leader's own
  * share is sorted directly, and the participants' streams are merged
  * (merge_tree.c).  If there are many workers, the leader takes no share and
- * reads the streams of two workers, which merge the others' (exchange.c).  When
- * the streams have ended, Gather is read to its end, so that the workers' errors
- * and instrumentation arrive as under any Gather.
+ * reads the streams of two workers, which merge the streams of the other workers
+ * (exchange.c).  When the streams have ended, Gather is read to its end, so that
+ * the workers' errors and instrumentation arrive as under any Gather.
  *
  * Without workers there is at most one stream, the leader's, and nothing to
  * merge: its rows come directly from its sort.
@@ -19,7 +19,8 @@
  * returns the sorted rows.  If the device fails, Gather is run again without it,
  * and rows that were returned before are skipped.
  *
- * The node reads forward, once: the planner keeps a Sort in plans that need more.
+ * The node is read forward and once.  In plans that need more, the planner keeps
+ * a serial sort.
  */
 #include "postgres.h"
 
@@ -82,6 +83,7 @@ parallel_sort_create_state(void)
  * ------------------------------------------------------------------------
  */
 
+/* Has a launched worker ended? */
 static bool
 worker_has_ended(const GatherState *gather, int worker)
 {
@@ -190,10 +192,7 @@ launch_workers(ParallelSortState *node)
 	partial->ExecProcNode = partial_sort_exec;
 	on_device = node->partial->device_sink != NULL;
 
-	/*
-	 * nworkers_launched, because workers that have ended have no readers any
-	 * more
-	 */
+	/* nworkers_launched, because nreaders does not count workers that have ended */
 	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
 		(participation && !on_device && gather->nworkers_launched < EXCHANGE_TWO_LEVEL_WORKERS);
 	if (node->partial->exchange != NULL)
@@ -271,7 +270,7 @@ send_own_share(ParallelSortState *node)
 	estate->es_query_dsa = NULL;
 }
 
-/* ExchangeServe callback: gives the job more room if it needs some. */
+/* ExchangeServe callback: grows the job if it needs more room. */
 static bool
 serve_device(void *arg)
 {
@@ -433,7 +432,7 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 	return next_other_phase(node, slot);
 }
 
-/* In the second run: puts the next row that was not returned before into the slot. */
+/* In the second run: puts the next row that the first run did not return into the slot. */
 static bool
 next_unreturned(ParallelSortState *node, TupleTableSlot *slot)
 {
@@ -461,7 +460,7 @@ next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 	if (!sorter_failed(node->partial->sorter))
 		return false;
 	ExecClearTuple(slot);
-	/* the device returns duplicates, which must come again */
+	/* rows from the device contain duplicates, so the second run must not drop them */
 	node->partial->spec.distinct = 0;
 	returned_rows_begin(node->returned);
 	restart_without_device(node);
@@ -472,7 +471,7 @@ next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 	return next_unreturned(node, slot);
 }
 
-/* parallel_sort_next() in phases that are not hot. */
+/* parallel_sort_next() in all phases but MERGE; in DEVICE only at the end of the rows. */
 static pg_noinline bool
 next_other_phase(ParallelSortState *node, TupleTableSlot *slot)
 {
@@ -524,7 +523,7 @@ parallel_sort_exec_merge(PlanState *pstate)
 	return slot;
 }
 
-/* One row of this number from a device takes the long path, which checks for interrupts. */
+/* Every row of this number from a device takes the long path, which checks for interrupts. */
 #define ROWS_PER_SHORT_PATH	128
 
 /* parallel_sort_exec() while rows come from a device: a short path for rows of the current chunk. */
@@ -625,10 +624,7 @@ parallel_sort_rescan(CustomScanState *css)
 	ParallelSortState *node = (ParallelSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	/*
-	 * not begun: a Gather with changed parameters is rescanned by its first
-	 * call
-	 */
+	/* before the start, ExecProcNode() rescans a Gather with changed parameters */
 	if (node->phase == PARALLEL_SORT_NEW)
 		return;
 	ExecClearTuple(node->row_slot);
@@ -645,7 +641,7 @@ parallel_sort_rescan(CustomScanState *css)
 		ExecReScan(outer);
 }
 
-/* The Gather was shut down before, and its shared memory is gone. */
+/* The Gather below was shut down before this node, and its shared memory is gone. */
 static void
 parallel_sort_shutdown(CustomScanState *css)
 {

@@ -101,6 +101,7 @@ begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t 
 		sorter_keep_duplicates(*sorter);
 }
 
+/* Callback of sorter_use_sink(): the sink of a participant of the device job. */
 static Sink *
 make_participant_sink(SortEnv *env, Batch *batch, void *arg)
 {
@@ -241,8 +242,8 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	page_source_init(&partial->pages, outerPlanState(css));
 
 	/*
-	 * A participant does not use a device for its own rows alone: if the
-	 * device failed, a second scan would give it other rows.
+	 * A participant does not use a device for its own rows alone: after a
+	 * failure of the device, a second scan would return other rows to it.
 	 */
 	partial->spec.desc = ExecGetResultType(outerPlanState(css));
 	partial->spec.keys = partial->keys;
@@ -264,6 +265,7 @@ typedef struct LeaderSinkArgs
 	DeviceProducer *producer;
 } LeaderSinkArgs;
 
+/* Callback of sorter_use_sink(): opens the device job. */
 static Sink *
 make_leader_sink(SortEnv *env, Batch *batch, void *arg)
 {
@@ -280,7 +282,7 @@ partial_sort_open_device_job(PartialSortState *partial, double rows, double row_
 	LeaderSinkArgs args = {rows, row_bytes, participants, returned, &partial->producer};
 
 	/*
-	 * Ends a sort of an earlier execution: a node with changed parameters is
+	 * End a sort of an earlier execution: a node with changed parameters is
 	 * rescanned only when it is asked for a row.
 	 */
 	if (partial->done)
@@ -394,14 +396,11 @@ partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	if (partial->exchange->all_rows)
 		partial->spec.distinct = 0;
 
-	/*
-	 * the leader changes this setting while it launches workers, and they
-	 * inherit it
-	 */
+	/* the workers inherit the value that the leader has set for their launch */
 	parallel_leader_participation = partial->exchange->leader_participation;
 }
 
-/* Leader: copies the reports, because the shared memory goes away. */
+/* Leader: copies the reports from shared memory, which is freed after the shutdown. */
 static void
 partial_sort_shutdown(CustomScanState *css)
 {

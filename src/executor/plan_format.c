@@ -3,11 +3,10 @@
  *	  A GpuSort node in a finished plan, and whether a plan can be run again.
  *
  * Plan trees are copied, written and read.  So custom_private has lists of
- * numbers: one list for each property of a key column, one element for each
- * column; behind them the number of distinct columns, and the length of a GpuSort
- * Incremental's prefix.
- * custom_exprs, which PostgreSQL walks and fixes up with the plan, has the two
- * expressions of the Limit above.
+ * numbers: a list for each property of a key column, with an element for each
+ * column; then the number of distinct columns, and the length of a GpuSort
+ * Incremental's prefix.  custom_exprs has the two expressions of the Limit above,
+ * because PostgreSQL walks and fixes up these expressions with the plan.
  *
  * After a device failure a sort runs its child again, if the child can be run
  * again.  Executor runs that may stop before the end of their plan are
@@ -28,6 +27,7 @@
 #include "optimizer/optimizer.h"
 #include "utils/rel.h"
 
+/* The lists of a key column's properties in custom_private. */
 typedef enum PlanList
 {
 	PLAN_ATTNO,
@@ -172,13 +172,13 @@ gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count
  * - Function scan: repeatable if the tuplestore with its rows is read again.
  *	 With changed parameters or in new workers the function is evaluated again.
  * - CTE and worktable scans, sampled scans, Sort, Memoize, parallel-aware nodes:
- *	 not repeatable.  Some could be, with little gain.
+ *	 treated as not repeatable, because little would be gained.
  * - Hash join: by outer row, then by the order in the hash table.  The table is
  *	 kept or, if it had several batches, built again from the same rows.  If
- *	 several batches are expected, most common values are kept apart by the
- *	 statistics, which may have changed: not repeatable then.  The number of
- *	 batches depends on work_mem and hash_mem_multiplier, so these must be those
- *	 of the first run.
+ *	 several batches are expected, the most common values by the statistics are
+ *	 kept apart, and the statistics may have changed: not repeatable then.  The
+ *	 number of batches depends on work_mem and hash_mem_multiplier, so the second
+ *	 run must have the values of the first.
  *
  * In a plan shared by workers the order does not matter, and nodes may be
  * parallel-aware: which worker gets a row may change, but the set of rows does
@@ -188,11 +188,12 @@ gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count
  * ------------------------------------------------------------------------
  */
 
-/* Upper bound of a hash table's memory for a row, besides its columns. */
+/* Upper limit of a hash table's memory for a row, besides its columns. */
 #define HASH_ROW_OVERHEAD	128
 
 static bool can_rerun(PlanState *ps, bool shared);
 
+/* Is the expression, or list of expressions, immutable? */
 static bool
 expr_can_rerun(void *expr)
 {
@@ -213,7 +214,7 @@ index_can_rerun(ScanState *scan, Relation index, List *qual)
 		expr_can_rerun(qual);
 }
 
-/* Does the join surely have one batch, or not use the statistics? */
+/* Is it certain that the join has one batch, or that it does not use statistics? */
 static bool
 hash_can_rerun(Hash *hash)
 {

@@ -35,15 +35,15 @@ typedef struct WindowState
 	WindowFormat format;
 	GroupColumn *columns;		/* of the partition, then of the order */
 	int			ncompared;		/* columns that matter for the functions */
-	AttrNumber	last_attno;		/* last column of the child among them */
+	AttrNumber	last_attno;		/* greatest column number among them */
 	ExprState  *run_condition;	/* NULL: none */
 	ExprState  *filter;			/* the node's qual; NULL: none */
 	TupleTableSlot *values;		/* the functions' values */
 	bool		begun;			/* columns[] have a row's values */
 
-	/* the run condition fails for the rest of the partition */
+	/* the run condition has failed for a row of the partition */
 	bool		skipping;
-	bool		ended;
+	bool		ended;			/* no more rows will be returned */
 	int64		counters[WINDOW_COUNTERS];	/* of the current row */
 } WindowState;
 
@@ -239,6 +239,7 @@ window_create_state(CustomScan *cscan)
 	return (Node *) node;
 }
 
+/* Does a function depend on peer groups? */
 static bool
 needs_peers(const WindowFormat *format)
 {
@@ -302,6 +303,7 @@ window_rescan(CustomScanState *css)
  * ------------------------------------------------------------------------
  */
 
+/* Shows the format's columns [from, to) as the property "label". */
 static void
 explain_columns(const WindowState *node, const char *label, int from, int to, List *context,
 				bool useprefix, ExplainState *es)
