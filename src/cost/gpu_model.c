@@ -37,7 +37,7 @@
 #define RESOLVE_NS		5.0		/* per row: compare its key with the next one */
 #define ROW_MERGE_NS	13.0	/* per row: merge the parts of several devices */
 
-/* gpu_radix omits passes only if it saves this number of them. */
+/* gpu_radix omits passes only if it can omit this number. */
 #define RADIX_LEAST_SAVED	2
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */

@@ -300,7 +300,7 @@ file_version(void)
 	return hash_bytes_extended((unsigned char *) parts, sizeof(parts), 0) | 1;
 }
 
-/* Error level for messages about this version: LOG in one process, DEBUG1 in the others. */
+/* Error level for messages about this version: LOG in the first process, DEBUG1 in all later ones. */
 static int
 log_level(void)
 {

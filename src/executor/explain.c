@@ -85,7 +85,7 @@ explain_key_list(const char *property, const CustomScanState *css, const KeyColu
 	ExplainPropertyList(property, result, es);
 }
 
-/* Shows the keys.  The child's rows are ordered by the first npresorted of them. */
+/* Shows the keys.  The child's rows are ordered by the first npresorted keys. */
 static void
 explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
 			 List *ancestors, ExplainState *es)

@@ -51,7 +51,7 @@ extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkey
 extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 
 /*
- * The number of leading key columns of which each value is wanted once; 0: all rows are
+ * The number of leading key columns whose duplicates are not wanted; 0: all rows are
  * wanted.  The node may leave out rows that are equal to the row before in these columns.
  */
 extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct);

@@ -4,7 +4,7 @@
  *
  * row_number(), rank(), dense_rank() and a running count(*) depend only on how many rows
  * and peer groups of the partition came before.  The child returns the rows in order, so
- * three counters give all of them, and each row is passed on when it comes.  WindowAgg
+ * three counters suffice, and each row is passed on when it comes.  WindowAgg
  * stores the partition in a tuplestore, reads each row from it, and calls each function.
  *
  * A row belongs to a new partition or peer group if a column differs from that of the

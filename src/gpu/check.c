@@ -137,7 +137,7 @@ hash_key128(const JobSecret *secret, Key128 key)
 
 /*
  * Returns the checksum of n keys of width bits.  *ascending: the keys ascend, also from
- * *last, the key before them; *last becomes the last of them.
+ * *last, the key before them; *last becomes the last key.
  */
 static uint64
 scan_keys(const JobSecret *of_job, const char *keys, int width, size_t n, Key128 *last, bool *ascending)

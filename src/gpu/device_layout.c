@@ -26,7 +26,7 @@ type_range(const KeyBufferColumn *col, KeyRange *range)
 	range->common = 0;
 }
 
-/* Sets the key width, and adds numbers for NULL as far as that needs no wider key. */
+/* Sets the key width, and adds numbers for NULL unless that needs a wider key. */
 static void
 add_null_bits(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 {

@@ -45,7 +45,7 @@ typedef struct DeviceLayout
 extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
 /*
- * For rows of several processes, of which none has come yet.  There is a number for NULL if
+ * For rows of several processes, before the first row.  There is a number for NULL if
  * 128 bits have room for it.  Strings keep the key buffer's prefixes.  False if the key is
  * longer than 128 bits, or if a column is not the same in all processes
  * (key_same_in_processes()).
@@ -63,13 +63,6 @@ extern bool device_layout_holds(const DeviceLayout *dl, const KeyBuffer *keybuf)
  * current prefixes, which may be shorter than the layout's.
  */
 extern void device_layout_unite_ranges(const DeviceLayout *dl, const KeyBuffer *keybuf, KeyRange *ranges);
-
-/* The narrowest key width for this number of bits. */
-static inline int
-device_key_width(int total_bits)
-{
-	return total_bits <= 32 ? 32 : total_bits <= 64 ? 64 : 128;
-}
 
 /* Is the string's normalized key relative to the prefix that the layout is for? */
 static inline bool

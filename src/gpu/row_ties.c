@@ -32,7 +32,7 @@
 #include "sort/sort.h"
 #include "store/row.h"
 
-/* Rows whose marks are compared before the first of them is returned. */
+/* Marks of this number of rows are compared before the first row is returned. */
 #define LOOK_AHEAD		64
 
 /* Bytes per row to order a group: rid, record and a kernel's scratch (tiebreak/multikey.c). */

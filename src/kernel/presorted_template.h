@@ -196,9 +196,9 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 			continue;
 
 		/*
-		 * check_after records in a row were dropped.  If at most as many
-		 * records at the backbone's end are greater than the first of them, the
-		 * backbone's records are dropped instead.
+		 * check_after records in a row were dropped.  If at most check_after
+		 * records at the backbone's end are greater than the first dropped one,
+		 * these records of the backbone are dropped instead.
 		 */
 		if (nbackbone > check_after && REC_LESS(recs[i + 1 - check_after], backbone[nbackbone - 1 - check_after], mask))
 		{

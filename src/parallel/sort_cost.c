@@ -174,7 +174,7 @@ gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 		return false;
 	cpu_facts(keys, n, row_bytes, false, 0, facts);
 	facts->device = DEVICE_STATE_READY;
-	facts->gpu.key_width = keys->bits <= 32 ? 32 : keys->bits <= 64 ? 64 : 128;
+	facts->gpu.key_width = device_key_width(keys->bits);
 	facts->gpu.key_bits = Min(keys->bits, 128);
 	facts->gpu.keys_back = keys->computed > 0;
 	facts->gpu.algorithms = device_algorithms();

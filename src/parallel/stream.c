@@ -2,8 +2,8 @@
  * stream.c
  *	  Both ends of the rings: a worker writes its ring, the leader opens all.
  *
- * A worker writes its own sorted rows.  With many workers two of them also merge:
- * each merges the rings of its group and its own rows into its ring (exchange.c).
+ * A worker writes its own sorted rows.  If there are many workers, two also merge:
+ * each merges the rings of its half and its own rows into its ring (exchange.c).
  *
  * Memory: that of the block writer and of the merge, in a context that is deleted
  * when the ring has ended.

@@ -508,8 +508,8 @@ move_above(const Grouping *grouping, const Path *path, const Path *from, Path *c
 }
 
 /*
- * A copy of the path of one or more windows, the lowest one of which reads the sorted
- * path; NULL if other nodes are between the windows.
+ * A copy of the path of one or more windows.  The lowest window reads the sorted path.
+ * NULL if other nodes are between the windows.
  */
 static Path *
 windows_above(const Grouping *grouping, const Path *path, Path *sorted)

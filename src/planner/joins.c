@@ -154,7 +154,7 @@ sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
 	return sorted;
 }
 
-/* A merge join of the relations, at least one of them sorted by us; NULL if there is none. */
+/* A merge join of the relations that sorts at least one relation; NULL if that is not possible. */
 static Path *
 merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 		   JoinType jointype, JoinPathExtraData *extra)
@@ -199,7 +199,7 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
  * other, and calls the hook after each pair.  The hash joins of a later pair enter
  * add_path() at PostgreSQL's costs, and there remove paths that cost less than their
  * true costs.  So copies of the paths of all pairs are kept, at true costs, and the
- * relation's list is made of them anew after each pair.  After the last pair it is the
+ * relation's list is made anew from them after each pair.  After the last pair it is the
  * same in whatever order the pairs came.
  *
  * What is kept of a joined relation lies in its memory context and is forgotten with

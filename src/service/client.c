@@ -38,6 +38,15 @@ wait_event(void)
 	return event;
 }
 
+/* Waits until the latch is set, or for this time. */
+static void
+wait_latch(long ms)
+{
+	CHECK_FOR_INTERRUPTS();
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, wait_event());
+	ResetLatch(MyLatch);
+}
+
 DeviceState
 device_state(void)
 {
@@ -95,10 +104,7 @@ device_bring_back(double patience_us)
 		return state;
 	while (state == DEVICE_STATE_IDLE && (double) (device_now_us() - start) < patience_us)
 	{
-		CHECK_FOR_INTERRUPTS();
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 START_CHECK_MS, wait_event());
-		ResetLatch(MyLatch);
+		wait_latch(START_CHECK_MS);
 		state = device_state();
 	}
 	return state;
@@ -302,12 +308,7 @@ device_job_return(DeviceJob *job)
 	device_job_close(job);
 	while (slot != NULL && pg_atomic_read_u32(&slot->state) == closing &&
 		   device_now_us() - start < RETURN_PATIENCE_US)
-	{
-		CHECK_FOR_INTERRUPTS();
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 RETURN_CHECK_MS, wait_event());
-		ResetLatch(MyLatch);
-	}
+		wait_latch(RETURN_CHECK_MS);
 }
 
 /* ------------------------------------------------------------------------
@@ -338,10 +339,7 @@ job_failed(DeviceJob *job)
 static void
 job_wait(void)
 {
-	CHECK_FOR_INTERRUPTS();
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 WAIT_TIMEOUT_MS, wait_event());
-	ResetLatch(MyLatch);
+	wait_latch(WAIT_TIMEOUT_MS);
 	CHECK_FOR_INTERRUPTS();
 }
 

@@ -180,6 +180,13 @@ typedef struct DeviceJobSpec
 	uint64		max_row_bytes;	/* DEVICE_ROWS: bytes that fit it */
 } DeviceJobSpec;
 
+/* The narrowest DeviceJobSpec.key_width for keys of this number of bits. */
+static inline int
+device_key_width(int bits)
+{
+	return bits <= 32 ? 32 : bits <= 64 ? 64 : 128;
+}
+
 /*
  * Times of a job, in microseconds.  The device process writes them before the first
  * chunk comes down.

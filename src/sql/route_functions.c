@@ -139,7 +139,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 		facts->device = DEVICE_STATE_READY;
 	if (facts->device != DEVICE_STATE_READY)
 		return;
-	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
+	facts->gpu.key_width = device_key_width(key_bits);
 	needs = gpusort_keys_bytes(device_costs(), facts->n, facts->gpu.key_width);
 	if (needs > device_largest_job(&devices) && devices > 0)
 	{

@@ -3,13 +3,13 @@
  *	  Merging of 64-bit words with bitonic networks (Satish 2010, section 5.2);
  *	  included once per instruction set.
  *
- * The includer includes rec.h and defines, all of them inlined:
+ * The includer includes rec.h and defines these, inlined:
  *		vec						a vector of LANES words, LANES 4 or 8
  *		vload, vstore			at any multiple of 8 bytes
  *		vmin, vmax				as unsigned words
  *		vreverse				the lanes in reverse order
  *		vclean					sorts a bitonic vector
- *		vsort_columns			LANES vectors: transposed, each of them sorted
+ *		vsort_columns			transposes LANES vectors and sorts each vector
  *
  * Two runs are merged by blocks of two vectors.  A step takes the block of the
  * run with the smaller first word and merges it with the block that the step
