@@ -64,7 +64,7 @@ typedef struct Room
 	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* chunks in use */
 } Room;
 
-/* A job counts as staying after this multiple of the mean time, and at least after that. */
+/* A job counts as staying after this multiple of the mean time, but not before STAYING_MIN_US. */
 #define STAYING_HOLDS			8
 #define STAYING_MIN_US			100000
 
