@@ -1,5 +1,6 @@
 # Bench.pm: a private cluster for query benchmarks, and its sessions.
 #
+#	help()							prints the comment at the head of the script, and exits.
 #	cluster($root, $name, $conf)	starts a cluster with the extension of the tree $root and the settings $conf.  The
 #									cluster is removed when the process ends.
 #	session()						starts a psql.  Returns a function that sends statements and returns their output.
@@ -14,9 +15,17 @@ use warnings;
 use Exporter 'import';
 use IPC::Open2;
 
-our @EXPORT = qw(cluster session median geometric_mean load_table);
+our @EXPORT = qw(help cluster session median geometric_mean load_table);
 
 my ($keeper, $to);
+
+sub help
+{
+	open my $self, '<', $0 or die;
+	<$self>;
+	while (<$self>) { last unless s/^# ?//; print }
+	exit 0;
+}
 
 # A shell starts the cluster and removes it when its standard input is closed.
 sub cluster
