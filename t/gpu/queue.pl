@@ -39,12 +39,8 @@ my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
 sub session
 {
 	my ($kind, $fault) = @_;
-	my $s = new_session($node);
-
-	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
-	$s->query("$set SET gpusort.device_fault = " . ($fault // 'none'));
-	begin_query($s, "SELECT sort_route('$query{$kind}')");
-	return $s;
+	return begin_sort($node, "$set SET gpusort.device_fault = " . ($fault // 'none'),
+		"SELECT sort_route('$query{$kind}')");
 }
 
 # Waits until there is this number of jobs and of waiting sorts, and another condition holds.
@@ -68,7 +64,7 @@ sub holder
 }
 
 sub end_query { my ($s, $how) = @_; $node->safe_psql('postgres',
-	'SELECT pg_' . ($how // 'cancel') . "_backend($s->{device_pid})") }
+	'SELECT pg_' . ($how // 'cancel') . "_backend($s->{backend_pid})") }
 
 sub finishes_with
 {
@@ -90,7 +86,7 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	{
 		my ($s, $event) = ($w->[0], $named ? $w->[1] : 'Extension');
 		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event = '$event' FROM "
-			. "pg_stat_activity WHERE pid = $s->{device_pid}"),
+			. "pg_stat_activity WHERE pid = $s->{backend_pid}"),
 			"the wait event of the sort: $w->[1]");
 	}
 	# the free memory suffices for the small sort

@@ -62,12 +62,8 @@ my $gpu = qr/gpu \w+: .*device ready/;
 sub session
 {
 	my ($list, $fault) = @_;
-	my $s = new_session($node);
-
-	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
-	$s->query("$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'none'));
-	begin_query($s, "SELECT sort_route('$query')");
-	return $s;
+	return begin_sort($node, "$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'none'),
+		"SELECT sort_route('$query')");
 }
 
 # Waits until there is this number of jobs on each device and of waiting sorts.
@@ -94,7 +90,7 @@ sub cancel
 {
 	for my $s (@_)
 	{
-		$node->safe_psql('postgres', "SELECT pg_cancel_backend($s->{device_pid})");
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($s->{backend_pid})");
 		$s->query('SELECT 1');
 		$s->quit;
 	}
@@ -204,10 +200,8 @@ if ($fake)
 	$ENV{GPUSORT_CPU_ABI_WASTE} = 400;
 	$node->restart;
 	device_ready($node, 'waste');
-	my $s = new_session($node);
-	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
-	$s->query("$set SET gpusort.device_fault = hang_sort");
-	begin_query($s, "SELECT sort_route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");
+	my $s = begin_sort($node, "$set SET gpusort.device_fault = hang_sort",
+		"SELECT sort_route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");
 	jobs_are('1', 0, 'waste: a job');
 	ok($node->poll_query_until('postgres', 'SELECT memory_used > 16000000 FROM gpusort_devices()'),
 		'the memory of the job is shown');

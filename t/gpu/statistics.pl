@@ -86,23 +86,18 @@ fails_like($node, 'SET ROLE plain; SELECT gpusort_stat_reset()', qr/permission d
 
 # a job whose session does not go on
 {
-	my $s = new_session($node);
 	my $done = value('SELECT jobs_done FROM gpusort_device_stat');
-	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
-	$s->query("$set SET gpusort.device_fault = hang_sort");
-	begin_query($s, $sort);
+	my $s = begin_sort($node, "$set SET gpusort.device_fault = hang_sort", $sort);
 	ok($node->poll_query_until('postgres',
 		'SELECT sum(jobs) = 1 AND ' . device_awaited($s) . ' FROM gpusort_devices()'), 'a job hangs');
 
 	# the job holds most of the memory: another sort waits
-	my $w = new_session($node);
-	$w->query($set);
-	begin_query($w, $sort);
+	my $w = begin_sort($node, $set, $sort);
 	ok($node->poll_query_until('postgres',
 		'SELECT waiting = 1 AND longest_wait_seconds > 0.5 FROM gpusort_device_stat'),
 		'another sort waits, and the view shows how long');
 	stat_is('waited, waited_seconds', '0|0', 'a wait is counted when it ends');
-	value("SELECT pg_cancel_backend($s->{device_pid})");
+	value("SELECT pg_cancel_backend($s->{backend_pid})");
 	is($w->query('SELECT 1'), "$rows\n1", 'the waiting sort is admitted');
 	$_->quit for $s, $w;
 	device_unused($node, 'waiting');

@@ -12,11 +12,12 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node query_file reload_with seed_random pick wait_until process_ends server_answers backend_crashes
-	new_session begin_query no_timeout session_ok fails_like times_out error_and_timeout ends_early worker_terminated
-	temp_files memory_of create_collations counted_operators device_ready device_unused device_process device_processes
-	kill_device_process next_device_process device_awaited device_route_function device_lines_function fallbacks
-	fake_device_is gate_make gate_shut gate_reached gate_open killed_at_gate same_order order_sum);
+our @EXPORT = qw(new_node query_file reload_with seed_random pick wait_until process_ends server_answers
+	backend_crashes new_session begin_query begin_sort no_timeout session_ok fails_like times_out error_and_timeout
+	ends_early worker_terminated temp_files memory_of create_collations counted_operators device_ready device_unused
+	device_process device_processes kill_device_process next_device_process device_awaited device_route_function
+	device_lines_function fallbacks fake_device_is gate_make gate_shut gate_reached gate_open killed_at_gate
+	same_order order_sum);
 
 # Seeds the random choices of a test with GPUSORT_SEED or the time; returns the seed.  A test that fails prints it.
 my $seed;
@@ -245,14 +246,14 @@ sub fallbacks
 	return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat');
 }
 
-# SQL condition: a session has sent all its rows and waits for the sorted result.  Before that moment the memory of its
-# job can grow, and the job can be replaced by another if keys turn out to be wider than expected.
+# SQL condition: a session of begin_sort() has sent all its rows and waits for the sorted result.  Before that moment
+# the memory of its job can grow, and the job can be replaced by another if keys turn out to be wider than expected.
 sub device_awaited
 {
 	my ($session) = @_;
 
-	return "EXISTS (SELECT FROM pg_stat_activity JOIN gpusort_progress USING (pid) WHERE pid = $session->{device_pid}"
-		. " AND wait_event_type = 'Extension' AND phase = 'sort')";
+	return "EXISTS (SELECT FROM pg_stat_activity JOIN gpusort_progress USING (pid) "
+		. "WHERE pid = $session->{backend_pid} AND wait_event_type = 'Extension' AND phase = 'sort')";
 }
 
 # Creates the SQL function route(query): EXPLAIN's Sort Device (host without one) and Sort Route.
@@ -307,6 +308,19 @@ sub begin_query
 	my ($session, $query) = @_;
 
 	$session->query_until(qr/begun/, "\\echo begun\n$query;\n");
+}
+
+# Starts a session with these settings that begins a query and does not wait for its end; the key backend_pid of the
+# session has its process.
+sub begin_sort
+{
+	my ($node, $settings, $query) = @_;
+	my $session = new_session($node);
+
+	$session->{backend_pid} = $session->query('SELECT pg_backend_pid()');
+	$session->query($settings);
+	begin_query($session, $query);
+	return $session;
 }
 
 # Waits until a function returns true.  Returns false if it does not before the time limit of the tests.
