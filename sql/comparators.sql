@@ -36,7 +36,7 @@ SELECT count(*) FROM (SELECT CASE WHEN i < 1500 THEN ROW(i) ELSE ROW(i::text) EN
 	FROM odd ORDER BY 1 OFFSET 0) x;
 SET max_parallel_workers_per_gather = 0;
 \set VERBOSITY terse
--- such a row that is never compared
+-- a row of such a type that is never compared
 SELECT ROW(1) AS r UNION ALL SELECT NULL ORDER BY 1;
 SELECT i, CASE WHEN e THEN ROW(i) ELSE ROW(i::text) END AS r FROM odd WHERE i = 5 ORDER BY r;
 

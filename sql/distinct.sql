@@ -42,7 +42,7 @@ SELECT * FROM dropped('SELECT DISTINCT few FROM generate_series(1, 300000) i, LA
 SELECT * FROM dropped('SELECT DISTINCT few, s || few AS more FROM twice');
 SELECT * FROM dropped('SELECT DISTINCT ON (few) few, many, s FROM twice ORDER BY few, many, s');
 SELECT few AS group, count(*) FROM (SELECT few FROM twice GROUP BY few ORDER BY few LIMIT 3) q GROUP BY 1 ORDER BY 1;
--- memory that few values leave free is used by many of them afterwards
+-- few values first leave memory free, which many values use afterwards
 SELECT * FROM dropped('SELECT DISTINCT least(id, 100) FROM twice WHERE id < 100000 UNION ALL
 	SELECT DISTINCT greatest(id, 60000) FROM twice');
 -- all values differ, or come in pairs
@@ -78,7 +78,7 @@ FETCH LAST FROM c;
 FETCH BACKWARD 2 FROM c;
 FETCH ABSOLUTE 3 FROM c;
 COMMIT;
--- rows of which a merge takes one at a time
+-- wide rows, which a merge reads one at a time
 CREATE TABLE twice_wide AS SELECT id, many % 40 AS k, repeat(md5((many % 20)::text), 2000) AS w FROM twice
 	WHERE id <= 300;
 ALTER TABLE twice_wide ALTER w SET STORAGE EXTERNAL;
@@ -211,7 +211,7 @@ FETCH LAST FROM c;
 FETCH ABSOLUTE 50 FROM c;
 COMMIT;
 
--- workers drop before they send, and those who merge drop what two of them sent
+-- workers drop duplicates before they send rows; participants that merge drop duplicates of different workers
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 10;
 SET cpu_tuple_cost = 1;

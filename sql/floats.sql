@@ -49,7 +49,7 @@ SELECT * FROM check_sort('SELECT seq, 1 + seq * 1e-12 AS k FROM floats ORDER BY 
 
 -- A float8 that does not fit is quantized linearly: the prefix tells all values of similar magnitude apart.  Leading
 -- bits of the normalized key would leave pairs of equal prefixes.
-CREATE TABLE spread AS
+CREATE TABLE quantized AS
 SELECT seq, sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 AS f8,
 	CASE WHEN i % 100 <> 0 THEN sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 END AS nullable,
 	sign * exp(mix(i) % 1400 - 700)::float8 AS magnitudes,
@@ -60,14 +60,14 @@ FROM (SELECT g AS seq, g * 48271::int8 % 70001 AS i,
 SET work_mem = '64MB';
 SELECT key, r ~ '\(prefix\)' AS prefix, coalesce(substring(r FROM '(\d+) ties'), '0') AS ties
 FROM unnest('{f8,f8 DESC,nullable,nullable DESC,"seq % 3, f8"}'::text[]) key,
-	sort_route(format('SELECT * FROM spread ORDER BY %s', key)) r;
+	sort_route(format('SELECT * FROM quantized ORDER BY %s', key)) r;
 SELECT key, c.*
 FROM unnest('{f8,f8 DESC,nullable,nullable DESC,nullable NULLS FIRST,magnitudes,magnitudes DESC,endless,zeros,
 	zeros DESC,nullable IS NULL DESC,"seq % 3, zeros DESC, f8"}'::text[]) key,
-	check_sort(format('SELECT * FROM spread ORDER BY %s, seq', key)) c;
+	check_sort(format('SELECT * FROM quantized ORDER BY %s, seq', key)) c;
 SET gpusort.verify = on;
-SELECT key, c.* FROM unnest('{f8 DESC,nullable,zeros}'::text[]) key, check_stable('spread', key) c;
+SELECT key, c.* FROM unnest('{f8 DESC,nullable,zeros}'::text[]) key, check_stable('quantized', key) c;
 RESET gpusort.verify;
 RESET work_mem;
 
-DROP TABLE floats, specials, nans, spread;
+DROP TABLE floats, specials, nans, quantized;

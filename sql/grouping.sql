@@ -60,8 +60,8 @@ SELECT result FROM check_sort('SELECT id FROM grouped WHERE k IN (SELECT k FROM 
 -- groups above a merge join use its order
 SELECT who_groups('SELECT k, count(*) FROM grouped x JOIN grouped_too y USING (k) GROUP BY k');
 
--- neither the order of the tables nor GEQO changes what a plan costs
-CREATE FUNCTION join_costs(tail text, OUT plans bigint, OUT dearest numeric) LANGUAGE plpgsql AS $$
+-- neither the order of the tables nor GEQO changes the cost of a plan: the largest cost divided by the least
+CREATE FUNCTION join_costs(tail text, OUT plans bigint, OUT ratio numeric) LANGUAGE plpgsql AS $$
 DECLARE
 	names text[] := '{grouped x, grouped_too y, grouped z}';
 	costs numeric[] := '{}';
@@ -80,7 +80,7 @@ BEGIN
 		END LOOP;
 	END LOOP; END LOOP; END LOOP;
 	RESET geqo_threshold;
-	SELECT count(*), round(max(cost) / min(cost), 2) INTO plans, dearest FROM unnest(costs) cost;
+	SELECT count(*), round(max(cost) / min(cost), 2) INTO plans, ratio FROM unnest(costs) cost;
 END $$;
 SELECT * FROM join_costs('WHERE x.k = y.k AND x.id = z.id');
 SELECT * FROM join_costs('WHERE x.k = y.k AND x.id = z.id AND y.id <= 20000');

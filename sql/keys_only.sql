@@ -34,7 +34,7 @@ INSERT INTO bare (seq, i2, i4, i8, b, c, o, m, d, t, ts, tz) VALUES
 	(3004, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 ANALYZE bare;
 
--- every such type in each order, in memory and past work_mem
+-- every type whose keys can be decoded, in each order, in memory and past work_mem
 SELECT col, dir, mem, c.*
 FROM unnest('{i2,i4,i8,b,c,o,m,d,t,ts,tz,f4,f8,nothing,seven}'::text[]) WITH ORDINALITY AS k (col, n),
 	unnest('{ASC,DESC,ASC NULLS FIRST,DESC NULLS LAST}'::text[]) WITH ORDINALITY AS s (dir, m),

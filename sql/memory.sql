@@ -16,10 +16,8 @@ CREATE FUNCTION sort_space(query text, OUT method text, OUT peak int, OUT disk i
 	OUT ties int)
 LANGUAGE plpgsql AS $$
 DECLARE
-	plan jsonb;
+	plan jsonb := executed_sort(query);
 BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
-	plan := jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")');
 	method := plan ->> 'Sort Method';
 	peak := plan ->> 'Sort Peak Memory';
 	disk := CASE plan ->> 'Sort Space Type' WHEN 'Disk' THEN (plan ->> 'Sort Space Used')::int ELSE 0 END;
@@ -51,7 +49,7 @@ INSERT INTO modes VALUES
 	('rows, nulls', 'SELECT * FROM (SELECT * FROM mem OFFSET 0) m ORDER BY few'),
 	('rows, wide keys', 'SELECT * FROM (SELECT k / 1000000000 AS a, k % 3 AS b, seq, p FROM mem OFFSET 0) m
 		ORDER BY a, b, seq'),
-	('rows, cut keys that tie', 'SELECT * FROM (SELECT k % 5 AS b, k * 1000000000 AS a, seq, p FROM mem OFFSET 0) m
+	('rows, inexact keys', 'SELECT * FROM (SELECT k % 5 AS b, k * 1000000000 AS a, seq, p FROM mem OFFSET 0) m
 		ORDER BY b, a, seq'),
 	('keys only', 'SELECT k FROM mem ORDER BY k'),
 	('keys only, nulls', 'SELECT few FROM mem ORDER BY few DESC'),

@@ -5,14 +5,12 @@ SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 SET work_mem = '64MB';
 
--- The rows of the child, the number of rows read from pages, and the table's statistics.
+-- The child of the sort, the number of its rows, and how many the sort read from pages.
 CREATE FUNCTION page_rows(query text, OUT child text, OUT scanned bigint, OUT by_page bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
-	plan jsonb;
+	plan jsonb := executed_sort(query);
 BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
-	plan := jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")');
 	by_page := (plan ->> 'Sort Rows by Page')::bigint;
 	plan := jsonb_path_query_first(plan, '$.Plans[*] ? (@."Parent Relationship" == "Outer")');
 	child := plan ->> 'Node Type';

@@ -1,5 +1,5 @@
--- Which Sort nodes of a plan become GpuSort, and why the others do not.  plan_versions has plans that differ between
--- versions of the server.
+-- Which Sort nodes of a plan become GpuSort, and why other Sort nodes stay.  plan_versions has plans that differ
+-- between versions of the server.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;

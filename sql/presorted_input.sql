@@ -6,7 +6,7 @@ SET max_parallel_workers_per_gather = 0;
 SET work_mem = '64MB';
 
 -- The route, and whether the rows are those of the stock Sort.  The order must be total; with stable, seq makes it so.
-CREATE FUNCTION arrives(tab text, keys text, stable bool DEFAULT false, OUT route text, OUT result text)
+CREATE FUNCTION route_and_rows(tab text, keys text, stable bool DEFAULT false, OUT route text, OUT result text)
 	LANGUAGE plpgsql AS $$
 BEGIN
 	route := regexp_replace(sort_route(format('SELECT * FROM %s ORDER BY %s', tab, keys)), ', (no device|device \w+)',
@@ -32,22 +32,22 @@ SELECT keys, a.* FROM unnest('{at,seq,wide,at\, wide,serial,n\, seq,blocks\, wit
 	blocks\, serial,
 	last_null\, seq,first_null NULLS FIRST\, seq,late_null\, seq,one\, one\, one\, one\, wide\, at\, seq}'::text[])
 		WITH ORDINALITY AS k (keys, n),
-	arrives('grown', keys) a ORDER BY k.n;
+	route_and_rows('grown', keys) a ORDER BY k.n;
 SELECT keys, a.* FROM unnest('{at DESC,seq DESC,wide DESC,at DESC\, wide,serial DESC,n DESC,blocks DESC\, within DESC,
 	last_null DESC NULLS LAST,last_null DESC,first_null DESC NULLS LAST\, seq DESC,
 		late_null DESC NULLS FIRST\, seq DESC}'::text[])
-	WITH ORDINALITY AS k (keys, n), arrives('grown', keys) a ORDER BY k.n;
+	WITH ORDINALITY AS k (keys, n), route_and_rows('grown', keys) a ORDER BY k.n;
 -- equal rows keep their order: descending input is not simply read backwards
 SELECT keys, a.* FROM unnest('{thirds,blocks,one,one DESC,thirds DESC,blocks DESC,first_null NULLS FIRST,thrice,
 	thrice DESC,one\, thirds DESC}'::text[])
-	WITH ORDINALITY AS k (keys, n), arrives('grown', keys, true) a ORDER BY k.n;
+	WITH ORDINALITY AS k (keys, n), route_and_rows('grown', keys, true) a ORDER BY k.n;
 -- rows from a slot
 SELECT keys, a.* FROM unnest('{at,wide DESC,serial,thirds\, seq,first_null NULLS FIRST\, seq}'::text[])
 	WITH ORDINALITY AS k (keys, n),
-	arrives('(SELECT * FROM grown OFFSET 0) g', keys) a ORDER BY k.n;
+	route_and_rows('(SELECT * FROM grown OFFSET 0) g', keys) a ORDER BY k.n;
 -- inexact normalized keys, and exact ones
 SELECT keys, a.result FROM unnest('{(at\, seq),ARRAY[seq],digit\, t}'::text[]) WITH ORDINALITY AS k (keys, n),
-	arrives('grown', keys) a ORDER BY k.n;
+	route_and_rows('grown', keys) a ORDER BY k.n;
 -- some of the columns are returned
 SELECT q, sort_route(q) ~ '^presorted' AS presorted, (check_sort(q)).result
 	FROM unnest('{SELECT seq\, t FROM grown ORDER BY at,SELECT t\, late_null FROM grown ORDER BY wide DESC,
@@ -78,11 +78,11 @@ FROM unnest('{at LIMIT 10,at DESC LIMIT 10,at DESC LIMIT 1500,thirds DESC\, seq 
 
 -- gpusort.algorithm forces a sort; gpusort.verify compares all keys
 SET gpusort.algorithm = 'cpu_radix';
-SELECT a.* FROM arrives('grown', 'at') a;
+SELECT a.* FROM route_and_rows('grown', 'at') a;
 RESET gpusort.algorithm;
 SET gpusort.verify = on;
 SELECT keys, a.* FROM unnest('{at,at DESC,thirds,serial,first_null NULLS FIRST\, seq}'::text[])
-	WITH ORDINALITY AS k (keys, n), arrives('grown', keys) a ORDER BY k.n;
+	WITH ORDINALITY AS k (keys, n), route_and_rows('grown', keys) a ORDER BY k.n;
 RESET gpusort.verify;
 
 -- past work_mem: consecutive ascending runs become one run, runs of descending input are merged
@@ -112,4 +112,4 @@ ROLLBACK;
 RESET work_mem;
 
 DROP TABLE grown;
-DROP FUNCTION arrives;
+DROP FUNCTION route_and_rows;

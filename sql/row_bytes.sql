@@ -37,14 +37,12 @@ CREATE FUNCTION check_bytes(query text, OUT nodes text, OUT "rows" bigint, OUT b
 	OUT first text)
 LANGUAGE plpgsql AS $$
 DECLARE
-	plan jsonb;
+	plan jsonb := executed_sort(query);
 	want bytea[];
 	got bytea[];
 	want_text text[];
 	got_text text[];
 BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
-	plan := jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")');
 	by_page := (plan ->> 'Sort Rows by Page')::bigint > (plan ->> 'Actual Rows')::numeric / 2;
 	nodes := sort_nodes(query);
 	PERFORM set_config('gpusort.enable', 'off', false);

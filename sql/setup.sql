@@ -21,6 +21,10 @@ END $$;
 CREATE FUNCTION sort_nodes(query text) RETURNS text LANGUAGE sql AS $$
 SELECT coalesce(nullif(plan_nodes(query, 'GpuSort(?: Incremental)?(?=\))|Incremental Sort|Sort$'), ''), 'no sort') $$;
 
+-- The nodes that compute window functions, from the top.
+CREATE FUNCTION window_nodes(query text) RETURNS text LANGUAGE sql AS $$
+SELECT plan_nodes(query, 'GpuSort Window(?=\))|WindowAgg') $$;
+
 -- The rows of a query, as text, in the order in which they come, with a setting on or off.
 CREATE FUNCTION rows_of(query text, enable boolean, OUT nodes text, OUT r text[], setting text DEFAULT 'gpusort.enable')
 LANGUAGE plpgsql AS $$
@@ -28,8 +32,7 @@ DECLARE
 	saved text := current_setting(setting);
 BEGIN
 	PERFORM set_config(setting, enable::text, false);
-	nodes := CASE setting WHEN 'gpusort.windows' THEN plan_nodes(query, 'GpuSort Window(?=\))|WindowAgg')
-		ELSE sort_nodes(query) END;
+	nodes := CASE setting WHEN 'gpusort.windows' THEN window_nodes(query) ELSE sort_nodes(query) END;
 	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO r;
 	r := COALESCE(r, '{}');
 	PERFORM set_config(setting, saved, false);
@@ -84,6 +87,15 @@ BEGIN
 	IF r.result <> 'same' OR r.nodes !~ '^GpuSort' THEN
 		RAISE '%: %', query, r;
 	END IF;
+END $$;
+
+-- The topmost GpuSort node of a query's plan, with the figures of its execution.
+CREATE FUNCTION executed_sort(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")');
 END $$;
 
 -- The route of a query's last sort.

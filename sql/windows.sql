@@ -4,10 +4,6 @@ SET gpusort.min_rows = 0;
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 
--- The nodes that compute window functions, from the top.
-CREATE FUNCTION window_nodes(query text) RETURNS text LANGUAGE sql AS $$
-SELECT plan_nodes(query, 'GpuSort Window(?=\))|WindowAgg') $$;
-
 -- check_sort() with gpusort.windows on and off.
 CREATE FUNCTION check_window(query text, OUT nodes text, OUT "rows" int, OUT result text) LANGUAGE sql AS $$
 SELECT * FROM check_sort(query, 'gpusort.windows') $$;
@@ -90,13 +86,8 @@ FROM unnest(ARRAY[
 	WITH ORDINALITY AS u (q, n), check_window(q) c
 ORDER BY n;
 -- Without partitions the node ends when the run condition is false: the sort returns one row more than the query.
-CREATE FUNCTION sort_returns(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-	plan jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-	RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")."Actual Rows"')::numeric;
-END $$;
+CREATE FUNCTION sort_returns(query text) RETURNS int LANGUAGE sql AS $$
+SELECT (executed_sort(query)->>'Actual Rows')::numeric::int $$;
 SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s WHERE rn <= 3');
 SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s
 		WHERE rn <= 3 OR rn > 9');
@@ -169,4 +160,4 @@ SELECT * FROM check_window('SELECT lower(s) COLLATE "C", rank() OVER w, dense_ra
 	WINDOW w AS (PARTITION BY s ORDER BY id % 7)');
 DROP COLLATION win_ignores_case;
 DROP TABLE win;
-DROP FUNCTION check_window, window_nodes, sort_returns;
+DROP FUNCTION check_window, sort_returns;

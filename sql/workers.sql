@@ -53,7 +53,7 @@ SELECT workers_planned('SELECT * FROM workers_t ORDER BY k') AS allowed;
 RESET max_parallel_workers;
 RESET parallel_leader_participation;
 SET min_parallel_table_scan_size = 0;
--- no workers if they may as well bring unsorted rows
+-- no workers that sort if workers can send unsorted rows at no cost
 SET parallel_tuple_cost = 0;
 SELECT who_sorts('SELECT count(a) FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s');
 SET parallel_tuple_cost = 10;
@@ -61,8 +61,8 @@ SET gpusort.enable = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET gpusort.enable;
 
--- A parallel plan must be cheaper by a tenth: cost of the dearest parallel plan that is chosen, relative to the
--- serial plan.
+-- A parallel plan must be cheaper by a tenth: the cost of the most expensive parallel plan that is chosen, divided by
+-- the cost of the serial plan.
 CREATE FUNCTION total_cost(query text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -70,7 +70,7 @@ BEGIN
 	EXECUTE 'EXPLAIN ' || query INTO line;
 	RETURN substring(line FROM '\.\.([0-9.]+) rows')::float8;
 END $$;
-CREATE FUNCTION promise(query text) RETURNS float8 LANGUAGE plpgsql AS $$
+CREATE FUNCTION parallel_share(query text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
 	setup float8 := 1;
 	workers float8;
@@ -83,8 +83,8 @@ BEGIN
 	END LOOP;
 	RETURN workers / total_cost(query);
 END $$;
-SELECT promise AS not_a_tenth FROM promise('SELECT * FROM workers_t WHERE a >= 0 ORDER BY k')
-	WHERE promise NOT BETWEEN 0.8 AND 0.91;
+SELECT share AS not_a_tenth FROM parallel_share('SELECT * FROM workers_t WHERE a >= 0 ORDER BY k') share
+	WHERE share NOT BETWEEN 0.8 AND 0.91;
 -- presorted rows, ascending or descending, cost less to sort
 SET parallel_setup_cost = 1e9;
 SELECT total_cost('SELECT * FROM workers_t ORDER BY id') < total_cost('SELECT * FROM workers_t ORDER BY a') AS less,
@@ -236,4 +236,4 @@ RESET enable_hashagg;
 RESET enable_material;
 
 DROP TABLE workers_t, workers_kept;
-DROP FUNCTION workers_unsafe, workers_costly, who_sorts, gathers, total_cost, promise;
+DROP FUNCTION workers_unsafe, workers_costly, who_sorts, gathers, total_cost, parallel_share;
