@@ -37,7 +37,9 @@ sub cluster_both
 	}
 	like($messages{ours}, qr/gpusort sorted table "ours"/, 'gpusort sorted');
 	unlike($messages{stock}, qr/gpusort sorted/, 'PostgreSQL sorted');
-	like($messages{$_}, qr/clustering "public.$_" using sequential scan and sort/, "$_: a sort") for keys %messages;
+	# PostgreSQL 19 calls it repacking
+	like($messages{$_}, qr/(?:cluster|repack)ing "public.$_" using sequential scan and sort/, "$_: a sort")
+	  for keys %messages;
 	my %found = map { $_ => $messages{$_} =~ /found (.*) in \d+ pages\n.*?(\d+ dead row versions)/ ? "$1, $2" : '' }
 	  keys %messages;
 	like($found{ours}, qr/removable/, 'CLUSTER tells how many dead rows it found');
