@@ -430,6 +430,7 @@ cluster_prefers_sort(Relation heap)
 	double		bytes = (double) RelationGetNumberOfBlocks(heap) * BLCKSZ + heap_rows_expected(heap) * ROW_MORE_BYTES;
 	List	   *indexes;
 	ListCell   *lc;
+	bool		found = false;
 	bool		prefers = true;
 
 	if (bytes > maintenance_work_mem * 1024.0)
@@ -446,6 +447,7 @@ cluster_prefers_sort(Relation heap)
 		/* one reference is that of this function; the statement has its index open */
 		if (index->rd_refcnt > 1)
 		{
+			found = true;
 			prefers &= index->rd_rel->relam == BTREE_AM_OID && index_sort_spec(index, &spec, &reason);
 			for (int k = 0; prefers && k < spec.nkeys; k++)
 				prefers &= !key_needs_comparator(spec.keys[k].kind) && !key_nested(spec.keys[k].kind);
@@ -453,7 +455,7 @@ cluster_prefers_sort(Relation heap)
 		RelationClose(index);
 	}
 	list_free(indexes);
-	return prefers;
+	return found && prefers;
 }
 
 /* ------------------------------------------------------------------------

@@ -104,6 +104,14 @@ restore_routine(Relation index)
 	pfree(replaced);
 }
 
+/* Restores a heap's routine; it may still be ours after a CLUSTER that was cancelled. */
+static void
+restore_heap_routine(Relation heap)
+{
+	if (heap->rd_tableam == &heap_routine)
+		heap->rd_tableam = GetHeapamTableAmRoutine();
+}
+
 /*
  * Replaces the routine of the index that is about to be built.  The hook gets the table
  * only, but the statement has the index open.  Other open indexes of the table keep our
@@ -118,6 +126,7 @@ replace_routines(Oid table)
 	if (table < FirstNormalObjectId)
 		return;
 	heap = table_open(table, NoLock);
+	restore_heap_routine(heap);
 
 	/*
 	 * An empty table's index is a metapage.  For a small table the search for
@@ -352,7 +361,7 @@ copy_heap(COMPAT_COPY_HEAP_PARAMS)
 	IndexBuildCounters done;
 	instr_time	start;
 
-	old_heap->rd_tableam = GetHeapamTableAmRoutine();
+	restore_heap_routine(old_heap);
 	INSTR_TIME_SET_CURRENT(start);
 	if (use_sort && index != NULL && COMPAT_COPY_HEAP_LOCKED && builds_wanted())
 	{
