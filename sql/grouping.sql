@@ -12,7 +12,7 @@ CREATE TABLE grouped_few AS SELECT id, k, s, n FROM grouped WHERE id <= 2000;
 ANALYZE grouped, grouped_too, grouped_few;
 -- The nodes that group, join, sort and gather, from the top.
 CREATE FUNCTION who_groups(query text) RETURNS text LANGUAGE sql AS $$
-SELECT plan_nodes(query, '(Partial |Finalize )?(Hash|Group)Aggregate|HashSetOp|SetOp|Unique$|Group$|'
+SELECT plan_nodes(query, '(Partial |Finalize )?(Hash|Group|Mixed)Aggregate|HashSetOp|SetOp|Unique$|Group$|'
 	'Parallel Hash Join|Hash (\w+ )?Join|Merge (\w+ )*Join|Gather Merge|Gather|Incremental Sort|Sort$|'
 	'GpuSort( Feed)?(?=\))') $$;
 
@@ -57,6 +57,23 @@ SELECT result FROM check_sort('SELECT id FROM grouped x
 	WHERE NOT EXISTS (SELECT 1 FROM grouped_too y WHERE y.k = x.k)
 	ORDER BY 1');
 SELECT result FROM check_sort('SELECT id FROM grouped WHERE k IN (SELECT k FROM grouped_too WHERE n > 9) ORDER BY 1');
+-- a merge join ends with the last row of the smaller side, so it reads a part of the larger one; a join whose hash
+-- table fits the cache keeps the cost that PostgreSQL gives it
+SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped_few y ON x.id = y.id');
+SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped_few y ON x.k = y.k');
+CREATE FUNCTION join_cost(query text, planned text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	PERFORM set_config('gpusort.plan_grouping', planned, true), set_config('enable_mergejoin', 'off', true);
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	PERFORM set_config('gpusort.plan_grouping', 'on', true), set_config('enable_mergejoin', 'on', true);
+	RETURN plan->0->'Plan'->>'Total Cost';
+END $$;
+SELECT join_cost(query, 'on') = join_cost(query, 'off') AS postgres_cost
+	FROM (VALUES ('SELECT count(*) FROM grouped x JOIN grouped_few y ON x.k = y.k'),
+	('SELECT count(*) FROM grouped x JOIN grouped y ON x.k = y.k')) queries (query);
+DROP FUNCTION join_cost;
 -- groups above a merge join use its order
 SELECT who_groups('SELECT k, count(*) FROM grouped x JOIN grouped_too y USING (k) GROUP BY k');
 
@@ -86,6 +103,23 @@ SELECT * FROM join_costs('WHERE x.k = y.k AND x.id = z.id');
 SELECT * FROM join_costs('WHERE x.k = y.k AND x.id = z.id AND y.id <= 20000');
 DROP FUNCTION join_costs;
 
+-- grouping sets: leading columns of one order are sorted, other sets are hashed or sorted by the aggregate
+SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY ROLLUP (k)');
+SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY ROLLUP (n, k)');
+SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY CUBE (n, k)');
+SELECT who_groups('SELECT s, id % 10, count(*) FROM grouped GROUP BY ROLLUP (1, 2)');
+SELECT result FROM check_sort('SELECT n, k, count(*), grouping(n, k) FROM grouped GROUP BY ROLLUP (n, k)
+	ORDER BY 1, 2, 4');
+SELECT result FROM check_sort('SELECT n, k, s, count(*), sum(id), grouping(n, k, s) FROM grouped
+	GROUP BY CUBE (n, k, s) HAVING count(*) > 1 ORDER BY 1, 2, 3, 6');
+SELECT result FROM check_sort('SELECT k, n, min(id) FROM grouped GROUP BY GROUPING SETS ((n, k), (k), (k), (), ())
+	ORDER BY 1, 2, 3');
+SELECT result FROM check_sort('SELECT n, k, x::text, count(*) FROM grouped
+	GROUP BY GROUPING SETS ((n, k), (n), (x, n)) ORDER BY 1, 2, 3');
+SET work_mem = '64kB';
+SELECT result FROM check_sort('SELECT n, k, count(*), grouping(n, k) FROM grouped GROUP BY CUBE (n, k)
+	ORDER BY 1, 2, 4');
+SET work_mem = '256MB';
 -- the same rows as the stock server
 SELECT result FROM check_sort('SELECT DISTINCT n FROM grouped ORDER BY n');
 SELECT result FROM check_sort('SELECT DISTINCT ON (n) n, id FROM grouped ORDER BY n, id DESC');
@@ -181,8 +215,10 @@ SELECT * FROM check_jit('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
 SELECT * FROM check_jit('SELECT upper(s), count(*) + 1 FROM grouped GROUP BY s');
 SELECT * FROM check_jit('SELECT s FROM grouped GROUP BY s LIMIT 1000');
 SELECT * FROM check_jit('SELECT s FROM grouped UNION ALL SELECT DISTINCT s FROM grouped');
-SELECT * FROM check_jit('SELECT x.s || y.s FROM grouped x JOIN grouped_few y ON x.s = y.s AND x.n = y.n');
-SELECT * FROM check_jit('SELECT count(*) FROM grouped x JOIN grouped_few y ON x.s = y.s AND x.n = y.n');
+SET enable_mergejoin = off;
+SELECT * FROM check_jit('SELECT x.s || y.s FROM grouped x JOIN grouped y ON x.s = y.s AND x.n = y.n');
+SELECT * FROM check_jit('SELECT count(*) FROM grouped x JOIN grouped y ON x.s = y.s AND x.n = y.n');
+RESET enable_mergejoin;
 SELECT * FROM check_jit('SELECT (SELECT count(*) FROM grouped_few) FROM (SELECT s FROM grouped GROUP BY s) x');
 DROP FUNCTION check_jit, cost_and_jit;
 
@@ -206,6 +242,21 @@ SELECT result FROM check_sort('SELECT n FROM grouped UNION SELECT n FROM grouped
 SET work_mem = '64kB';
 SELECT result FROM check_sort('SELECT n, count(*), sum(id) FROM grouped GROUP BY n ORDER BY n');
 SELECT result FROM check_sort('SELECT count(*), sum(x.id + y.id) FROM grouped x JOIN grouped_too y USING (n)');
+
+-- a merge join below a Gather: each participant sorts its share of the outer side
+SET work_mem = '256MB';
+SET parallel_leader_participation = on;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SELECT result FROM check_sort('SELECT x.id, y.id AS other FROM grouped x JOIN grouped_few y USING (k) ORDER BY 1, 2');
+SELECT result FROM check_sort('SELECT x.id, y.id AS other FROM grouped x LEFT JOIN grouped_few y ON x.n = y.n
+	AND y.id < 500 ORDER BY 1, 2');
+SELECT result FROM check_sort('SELECT id FROM grouped x WHERE NOT EXISTS (SELECT 1 FROM grouped_few y WHERE y.k = x.k)
+	ORDER BY 1');
+RESET enable_hashjoin;
+RESET enable_nestloop;
 
 DROP TABLE grouped, grouped_too, grouped_few;
 DROP FUNCTION who_groups;

@@ -190,21 +190,30 @@ compat_setop_clause(const SetOpPath *setop)
 #endif
 }
 
-/* 18 adds the length of the outer path's presorted prefix. */
+/*
+ * A merge join of paths in order, and the rows that it is estimated to read of each: it
+ * ends with the last row of either.  18 adds the length of the outer path's presorted
+ * prefix.
+ */
 #include "optimizer/cost.h"
 static inline Path *
 compat_create_mergejoin_path(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype,
 							 JoinPathExtraData *extra, Path *outer, Path *inner,
-							 List *pathkeys, List *clauses)
+							 List *pathkeys, List *clauses, double *outer_rows, double *inner_rows)
 {
 	JoinCostWorkspace workspace;
 
 #if PG_VERSION_NUM >= 180000
 	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL, 0, extra);
+#else
+	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL, extra);
+#endif
+	*outer_rows = workspace.outer_rows;
+	*inner_rows = workspace.inner_rows;
+#if PG_VERSION_NUM >= 180000
 	return (Path *) create_mergejoin_path(root, joinrel, jointype, &workspace, extra, outer, inner,
 										  extra->restrictlist, pathkeys, NULL, clauses, NIL, NIL, 0);
 #else
-	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL, extra);
 	return (Path *) create_mergejoin_path(root, joinrel, jointype, &workspace, extra, outer, inner,
 										  extra->restrictlist, pathkeys, NULL, clauses, NIL, NIL);
 #endif

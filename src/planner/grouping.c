@@ -1,7 +1,7 @@
 /*
  * grouping.c
- *	  DISTINCT, GROUP BY and set operations: sorted or hashed, by predicted times; the
- *	  sort below windows.
+ *	  DISTINCT, GROUP BY, grouping sets and set operations: sorted or hashed, by predicted
+ *	  times; the sort below windows.
  *
  * PostgreSQL compares a hash-based path and a path above a Sort by costs that count
  * operators.  GpuSort is faster than these costs say, and hash tables that exceed the
@@ -59,6 +59,7 @@ typedef struct Grouping
 	const char *name;			/* for messages */
 	bool		aggregates;		/* Agg paths have the query's aggregates */
 	double		groups;			/* a better estimate than that of the paths; 0: none */
+	List	   *tlist;			/* that grouping sets refer to */
 	List	   *offers;			/* our paths */
 } Grouping;
 
@@ -66,6 +67,62 @@ typedef struct Grouping
  * True costs: those that our models predict
  * ------------------------------------------------------------------------
  */
+
+/* The greatest possible number of different values of the expression; HUGE_VAL: no limit known. */
+static double
+most_values(Node *expr)
+{
+	const OpExpr *op = (const OpExpr *) expr;
+	const Const *divisor;
+
+	if (exprType(expr) == BOOLOID)
+		return 3;
+	if (!IsA(expr, OpExpr) || list_length(op->args) != 2 || !IsA(lsecond(op->args), Const))
+		return HUGE_VAL;
+	divisor = lsecond_node(Const, op->args);
+	if (divisor->constisnull)
+		return HUGE_VAL;
+	/* remainders of both signs, and NULL */
+	switch (op->opfuncid)
+	{
+		case F_INT2MOD:
+			return 2 * fabs((double) DatumGetInt16(divisor->constvalue));
+		case F_INT4MOD:
+			return 2 * fabs((double) DatumGetInt32(divisor->constvalue));
+		case F_INT8MOD:
+			return 2 * fabs((double) DatumGetInt64(divisor->constvalue));
+		default:
+			return HUGE_VAL;
+	}
+}
+
+/*
+ * The number of groups that the hash cost model assumes, at most PostgreSQL's estimate.
+ *
+ * For v % n PostgreSQL estimates as many values as v has.  For several columns it
+ * multiplies the numbers of values, as if the columns were independent.  If they depend
+ * on each other, there are far fewer groups, for which a hash table is faster.  So this
+ * function takes the number of values of the column with most values, a lower bound.
+ */
+static double
+groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate)
+{
+	List	   *exprs = get_sortgrouplist_exprs(clause, tlist);
+	double		most = 1;
+	double		groups = 0;
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		double		values = most_values(lfirst(lc));
+
+		most *= values;
+		if (list_length(exprs) > 1)
+			groups = Max(groups, Min(values, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL)));
+	}
+	estimate = Min(estimate, most);
+	return groups > 0 ? Min(estimate, groups) : estimate;
+}
 
 /* raise_own_cost() that also lowers: the own cost becomes startup and total. */
 static void
@@ -177,6 +234,87 @@ change_sorted(const Path *path, const Path *input, int keys, CostChange *change)
 				   cost_of_us(cost.first_us), cost_of_us(cost.all_us));
 }
 
+/* Does the path read rows in the order of one of its rollups? */
+static bool
+sets_are_sorted(const GroupingSetsPath *path)
+{
+	ListCell   *lc;
+
+	foreach(lc, path->rollups)
+	{
+		const RollupData *rollup = lfirst_node(RollupData, lc);
+
+		if (!rollup->is_hashed && rollup->groupClause != NIL)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The cost of grouping an input's rows by each of the path's rollups: by a hash table; by
+ * comparing neighbours, where the Agg node sorts the rows for all but the first rollup
+ * itself, with PostgreSQL's sort; or all rows as one group.  Returns whether a rollup has
+ * fewer groups than PostgreSQL estimates.
+ */
+static bool
+sets_cost(const Grouping *grouping, const GroupingSetsPath *path, const Path *input, Cost *total)
+{
+	AggClauseCosts costs = {0};
+	bool		aggregates = grouping->root->parse->hasAggs;
+	bool		sorted = false;
+	bool		fewer = false;
+	ListCell   *lc;
+
+	if (aggregates)
+		get_agg_clause_costs(grouping->root, AGGSPLIT_SIMPLE, &costs);
+	*total = path->path.rows * (cpu_tuple_cost + costs.finalCost.per_tuple);
+	foreach(lc, path->rollups)
+	{
+		const RollupData *rollup = lfirst_node(RollupData, lc);
+		double		groups = groups_at_least(grouping->root, rollup->groupClause, grouping->tlist, input->rows,
+											 rollup->numGroups);
+		GroupFacts	facts;
+		GroupCost	cost = {0};
+
+		group_facts(input, &path->path, groups, aggregates ? list_length(grouping->root->aggtransinfos) : 0,
+					costs.transitionSpace, &facts);
+		count_keys(rollup->groupClause, path->path.pathtarget, &facts);
+		*total += costs.transCost.startup + costs.transCost.per_tuple * input->rows;
+		if (rollup->is_hashed)
+		{
+			hash_group_cost(&facts, &cost);
+			fewer |= groups < rollup->numGroups;
+		}
+		else if (rollup->groupClause != NIL)
+		{
+			sorted_group_cost(&facts, &cost);
+			if (sorted)
+				*total += 2 * cpu_operator_cost * input->rows * log2(Max(input->rows, 2));
+			sorted = true;
+		}
+		*total += cost_of_us(cost.all_us);
+	}
+	return fewer;
+}
+
+/* Adds what a path of grouping sets lacks; change has the input's change. */
+static void
+change_sets(const Grouping *grouping, const GroupingSetsPath *path, CostChange *change)
+{
+	const Path *input = path->subpath;
+	bool		sorted = sets_are_sorted(path);
+	Cost		input_startup = sorted ? input->startup_cost : input->total_cost;
+	Cost		total;
+	bool		fewer = sets_cost(grouping, path, input, &total);
+
+	if (!sorted)
+		change->startup = change->total;
+	if (fewer)
+		set_own_cost(change, &path->path, input_startup, input->total_cost, sorted ? 0 : total, total);
+	else
+		raise_own_cost(change, &path->path, input_startup, input->total_cost, sorted ? 0 : total, total);
+}
+
 /* The same for a Sort, whose cost becomes ours, higher or lower. */
 static void
 change_sort(const Grouping *grouping, const SortPath *sort, CostChange *change)
@@ -231,6 +369,8 @@ path_input(const Grouping *grouping, const Path *path)
 			return ((const AggPath *) path)->subpath;
 		case T_GroupPath:
 			return ((const GroupPath *) path)->subpath;
+		case T_GroupingSetsPath:
+			return ((const GroupingSetsPath *) path)->subpath;
 		case T_WindowAggPath:
 			return ((const WindowAggPath *) path)->subpath;
 		default:
@@ -256,6 +396,8 @@ cost_change(const Grouping *grouping, const Path *path)
 	change = cost_change(grouping, input);
 	if (IsA(path, AggPath))
 		change_agg(grouping, (const AggPath *) path, &change);
+	else if (IsA(path, GroupingSetsPath))
+		change_sets(grouping, (const GroupingSetsPath *) path, &change);
 	else if (IsA(path, SortPath))
 		change_sort(grouping, (const SortPath *) path, &change);
 	else if (IsA(path, GroupPath))
@@ -404,6 +546,158 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra, double groups)
 	path = gather_sorted(root, partial_rel, path, pathkeys);
 	offer(grouping, group_sorted(grouping, rel, path, AGGSPLIT_FINAL_DESERIAL, having, &extra->agg_final_costs,
 								 groups));
+}
+
+/* The columns of the sort order that all grouping sets with sorted input share, as sort group references. */
+static List *
+sorted_columns(PlannerInfo *root)
+{
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, root->group_pathkeys)
+	{
+		int			ref = (int) lfirst_node(PathKey, lc)->pk_eclass->ec_sortref;
+
+		/* the order of this column and those behind it cannot be told */
+		if (ref == 0 || list_member_int(columns, ref))
+			break;
+		columns = lappend_int(columns, ref);
+	}
+	return columns;
+}
+
+/* Does a grouping set consist of leading columns? */
+static bool
+set_leads(const GroupingSetData *set, List *columns)
+{
+	ListCell   *lc;
+
+	if (list_length(set->set) > list_length(columns))
+		return false;
+	foreach(lc, set->set)
+	{
+		for (int i = 0; list_nth_int(columns, i) != lfirst_int(lc);)
+		{
+			if (++i == list_length(set->set))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Descending by the number of columns */
+static int
+compare_sets(const ListCell *a, const ListCell *b)
+{
+	return list_length(lfirst_node(GroupingSetData, b)->set) - list_length(lfirst_node(GroupingSetData, a)->set);
+}
+
+/* The rollup of these sets of leading columns. */
+static RollupData *
+make_rollup(PlannerInfo *root, List *sets, List *columns)
+{
+	RollupData *rollup = makeNode(RollupData);
+	int			most;
+	ListCell   *lc;
+
+	list_sort(sets, compare_sets);
+	most = list_length(linitial_node(GroupingSetData, sets)->set);
+	foreach(lc, columns)
+	{
+		if (foreach_current_index(lc) == most)
+			break;
+		rollup->groupClause = lappend(rollup->groupClause,
+									  get_sortgroupref_clause(lfirst_int(lc), root->parse->groupClause));
+	}
+	foreach(lc, sets)
+	{
+		const GroupingSetData *set = lfirst_node(GroupingSetData, lc);
+		List	   *places = NIL;
+
+		for (int i = 0; i < list_length(set->set); i++)
+			places = lappend_int(places, i);
+		rollup->gsets = lappend(rollup->gsets, places);
+		rollup->numGroups += set->numGroups;
+	}
+	rollup->gsets_data = sets;
+	return rollup;
+}
+
+/*
+ * Rollups with the sets of leading columns in one rollup, for which the input is sorted;
+ * other sets remain as they are.  The hashed ones come first.  NIL if there is no such
+ * rollup.
+ */
+static List *
+sorted_rollups(PlannerInfo *root, List *rollups, bool *hashed)
+{
+	List	   *columns = sorted_columns(root);
+	List	   *leading = NIL;
+	List	   *hash_tables = NIL;
+	List	   *other = NIL;
+	ListCell   *lc;
+
+	foreach(lc, rollups)
+	{
+		RollupData *rollup = lfirst_node(RollupData, lc);
+		int			leads = 0;
+		ListCell   *set;
+
+		foreach(set, rollup->gsets_data)
+			leads += set_leads(lfirst(set), columns) ? 1 : 0;
+		if (leads == list_length(rollup->gsets_data))
+			leading = list_concat(leading, rollup->gsets_data);
+		else if (leads > 0 && !rollup->is_hashed)
+			return NIL;
+		else if (rollup->is_hashed)
+			hash_tables = lappend(hash_tables, rollup);
+		else
+			other = lappend(other, rollup);
+	}
+	*hashed = hash_tables != NIL;
+	if (leading == NIL)
+		return NIL;
+	leading = list_make1(make_rollup(root, leading, columns));
+	if (linitial_node(RollupData, leading)->groupClause == NIL)
+		return NIL;
+	return list_concat(list_concat(hash_tables, leading), other);
+}
+
+/*
+ * GROUPING SETS, ROLLUP and CUBE: the sets that are leading columns of one order, above our
+ * sort.  The other sets are hashed, or sorted by the Agg node, as in PostgreSQL's path.
+ */
+static void
+offer_sets(Grouping *grouping, const GroupPathExtraData *extra)
+{
+	PlannerInfo *root = grouping->root;
+	const Path *like = linitial(grouping->rel->pathlist);
+	GroupingSetsPath *path;
+	List	   *rollups;
+	bool		hashed;
+	Path	   *sorted;
+	Cost		total;
+
+	if (!IsA(like, GroupingSetsPath) || root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
+		return;
+	rollups = sorted_rollups(root, ((const GroupingSetsPath *) like)->rollups, &hashed);
+	sorted = rollups == NIL ? NULL :
+		sort_path_cheapest(root, grouping->rel, grouping->input_rel, grouping->input_rel->cheapest_total_path,
+						   root->group_pathkeys);
+	if (sorted == NULL)
+		return;
+	path = makeNode(GroupingSetsPath);
+	*path = *(const GroupingSetsPath *) like;
+	path->subpath = sorted;
+	path->aggstrategy = hashed ? AGG_MIXED : AGG_SORTED;
+	path->rollups = rollups;
+	path->path.pathkeys = list_length(rollups) == 1 ? root->group_pathkeys : NIL;
+	path->path.parallel_safe = path->path.parallel_safe && sorted->parallel_safe;
+	(void) sets_cost(grouping, path, sorted, &total);
+	path->path.startup_cost = sorted->startup_cost;
+	path->path.total_cost = sorted->total_cost + total;
+	offer(grouping, &path->path);
 }
 
 /*
@@ -586,66 +880,11 @@ is_hashed(const Grouping *grouping, const Path *path)
 	for (; path != NULL; path = path_input(grouping, path))
 	{
 		if ((IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED) ||
+			(IsA(path, GroupingSetsPath) && !sets_are_sorted((const GroupingSetsPath *) path)) ||
 			(IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED))
 			return true;
 	}
 	return false;
-}
-
-/* The greatest possible number of different values of the expression; HUGE_VAL: no limit known. */
-static double
-most_values(Node *expr)
-{
-	const OpExpr *op = (const OpExpr *) expr;
-	const Const *divisor;
-
-	if (exprType(expr) == BOOLOID)
-		return 3;
-	if (!IsA(expr, OpExpr) || list_length(op->args) != 2 || !IsA(lsecond(op->args), Const))
-		return HUGE_VAL;
-	divisor = lsecond_node(Const, op->args);
-	if (divisor->constisnull)
-		return HUGE_VAL;
-	/* remainders of both signs, and NULL */
-	switch (op->opfuncid)
-	{
-		case F_INT2MOD:
-			return 2 * fabs((double) DatumGetInt16(divisor->constvalue));
-		case F_INT4MOD:
-			return 2 * fabs((double) DatumGetInt32(divisor->constvalue));
-		case F_INT8MOD:
-			return 2 * fabs((double) DatumGetInt64(divisor->constvalue));
-		default:
-			return HUGE_VAL;
-	}
-}
-
-/*
- * The number of groups that the hash cost model assumes, at most PostgreSQL's estimate.
- *
- * For v % n PostgreSQL estimates as many values as v has.  For several columns it
- * multiplies the numbers of values, as if the columns were independent.  If they depend
- * on each other, there are far fewer groups, for which a hash table is faster.  So this
- * function takes the number of values of the column with most values, a lower bound.
- */
-static double
-groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate)
-{
-	List	   *exprs = get_sortgrouplist_exprs(clause, tlist);
-	double		most = 1;
-	double		groups = 0;
-	ListCell   *lc;
-
-	foreach(lc, exprs)
-	{
-		double		values = most_values(lfirst(lc));
-
-		most *= values;
-		if (list_length(exprs) > 1)
-			groups = Max(groups, Min(values, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL)));
-	}
-	estimate = Min(estimate, most);
-	return groups > 0 ? Min(estimate, groups) : estimate;
 }
 
 /* The number of groups that PostgreSQL estimates; 0 if no path has it. */
@@ -751,7 +990,16 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 			offer_distinct(&grouping, groups);
 			break;
 		case UPPERREL_GROUP_AGG:
-			if (root->parse->groupingSets != NIL || compat_group_clause(root) == NIL || groups == 0)
+			if (root->parse->groupingSets != NIL)
+			{
+				grouping.name = "grouping sets";
+				grouping.tlist = ((GroupPathExtraData *) extra)->targetList;
+				offer_sets(&grouping, extra);
+				if (grouping.offers == NIL)
+					return;
+				break;
+			}
+			if (compat_group_clause(root) == NIL || groups == 0)
 				return;
 			grouping.name = "GROUP BY";
 			grouping.aggregates = true;

@@ -138,8 +138,14 @@ hash_join_cost(const JoinFacts *facts, GroupCost *cost)
 }
 
 double
-merge_join_us(const JoinFacts *facts)
+hash_join_exceeds_cache(const JoinFacts *facts)
 {
-	return (facts->outer_rows + facts->inner_rows) *
+	return Min(1, random_read_ns(facts->table_rows * facts->table_row_bytes) / read_ns[1]);
+}
+
+double
+merge_join_us(const JoinFacts *facts, double outer_read, double inner_read)
+{
+	return (outer_read + inner_read) *
 		(MERGE_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS)) / 1000;
 }

@@ -62,7 +62,13 @@ typedef struct JoinFacts
 /* A hash join, without the cost of its output rows. */
 extern void hash_join_cost(const JoinFacts *facts, GroupCost *cost);
 
-/* Time of a merge join of sorted inputs, without the cost of its output rows. */
-extern double merge_join_us(const JoinFacts *facts);
+/*
+ * How far the table of a hash join exceeds the CPU's inner caches: from 0 (it lies in them)
+ * to 1.
+ */
+extern double hash_join_exceeds_cache(const JoinFacts *facts);
+
+/* Time of a merge join that reads these rows of sorted inputs, without the cost of its output rows. */
+extern double merge_join_us(const JoinFacts *facts, double outer_read, double inner_read);
 
 #endif							/* GPUSORT_PLANNER_HASH_COST_H */

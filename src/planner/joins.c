@@ -8,10 +8,16 @@
  *
  * - raises the costs of the hash joins to their true costs (hash_cost.c),
  * - makes a merge join of the relations' cheapest paths, each sorted by us (serially or
- *	 in parallel, sort_path.c) unless a path in order costs less,
+ *	 in parallel, sort_path.c) unless a path in order costs less, and one that the
+ *	 participants of a parallel plan share,
  *
  * and add_path() chooses among these paths and those of earlier pairs of relations that
  * make the same joined relation.  Nodes above the join use its order without further cost.
+ *
+ * A hash join whose table lies in the CPU's inner caches keeps PostgreSQL's cost, so that
+ * PostgreSQL chooses between it and a nested loop as it does without us.  The model
+ * predicts more.  Since a merge join must be compared with hash joins by time, its cost is
+ * the predicted one less that difference.
  *
  * The hook does not change joins that need a parameter of another relation, or the inner
  * join with a relation that is made unique for a semijoin.
@@ -89,6 +95,7 @@ raise_hash_join(HashPath *path)
 	CostChange	change = {0};
 	JoinFacts	facts;
 	GroupCost	cost;
+	double		large;
 
 	join_facts(outer, inner, path->path_hashclauses, &facts);
 
@@ -102,6 +109,9 @@ raise_hash_join(HashPath *path)
 	raise_own_cost(&change, &path->jpath.path, outer->startup_cost + inner->total_cost,
 				   outer->total_cost + inner->total_cost, cost_of_us(cost.first_us),
 				   cost_of_us(cost.all_us) + output_cost(&path->jpath.path));
+	large = hash_join_exceeds_cache(&facts);
+	change.startup *= large;
+	change.total *= large;
 	apply_change(&path->jpath.path, &change);
 }
 
@@ -142,6 +152,95 @@ can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra
 	}
 }
 
+/*
+ * How much more our model predicts than PostgreSQL for a hash join of the smaller side,
+ * less what raise_hash_join() adds to its cost.
+ */
+static Cost
+hash_join_excess(const JoinFacts *facts)
+{
+	JoinFacts	hashed = *facts;
+	GroupCost	cost;
+	Cost		clauses = facts->keys * cpu_operator_cost;
+
+	if (facts->outer_rows < facts->inner_rows)
+	{
+		hashed.outer_rows = facts->inner_rows;
+		hashed.inner_rows = hashed.table_rows = facts->outer_rows;
+		hashed.table_row_bytes += facts->outer_bytes - facts->inner_bytes;
+	}
+	hash_join_cost(&hashed, &cost);
+
+	/*
+	 * PostgreSQL assumes that half of a bucket is compared; a bucket has one
+	 * row
+	 */
+	return Max(0, cost_of_us(cost.all_us) - hashed.inner_rows * (clauses + cpu_tuple_cost) -
+			   hashed.outer_rows * clauses * 1.5) * (1 - hash_join_exceeds_cache(&hashed));
+}
+
+/* The part of a path's cost if a merge join reads these rows. */
+static Cost
+cost_to_read(const Path *path, double rows)
+{
+	return path->startup_cost + (path->total_cost - path->startup_cost) * Min(1, rows / path->rows);
+}
+
+/* Two relations that are joined, and the orders of both sides of a merge join. */
+typedef struct MergeOrder
+{
+	PlannerInfo *root;
+	RelOptInfo *joinrel;
+	RelOptInfo *outerrel;
+	RelOptInfo *innerrel;
+	JoinType	jointype;
+	JoinPathExtraData *extra;
+	List	   *clauses;		/* in the order of the keys */
+	List	   *outer_keys;
+	List	   *inner_keys;
+} MergeOrder;
+
+/* Fills the orders.  False if a merge join cannot compare all of the clauses. */
+static bool
+merge_order(MergeOrder *order)
+{
+	List	   *clauses = order->extra->mergeclause_list;
+
+	order->outer_keys = select_outer_pathkeys_for_merge(order->root, clauses, order->joinrel);
+	order->clauses = find_mergeclauses_for_outer_pathkeys(order->root, order->outer_keys, clauses);
+	if (list_length(order->clauses) != list_length(clauses))
+		return false;
+	order->inner_keys = make_inner_pathkeys_for_merge(order->root, order->clauses, order->outer_keys);
+	return true;
+}
+
+/* A merge join of paths in order, at its predicted cost. */
+static Path *
+merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
+{
+	List	   *pathkeys = build_join_pathkeys(order->root, order->joinrel, order->jointype, order->outer_keys);
+	CostChange	change = {0};
+	JoinFacts	facts;
+	double		outer_read;
+	double		inner_read;
+	Cost		more;
+	Cost		less;
+	Path	   *path;
+
+	path = compat_create_mergejoin_path(order->root, order->joinrel, order->jointype, order->extra, outer, inner,
+										pathkeys, order->clauses, &outer_read, &inner_read);
+	join_facts(outer, inner, order->clauses, &facts);
+	raise_own_cost(&change, path, path->startup_cost, cost_to_read(outer, outer_read) + cost_to_read(inner, inner_read),
+				   0, cost_of_us(merge_join_us(&facts, outer_read, inner_read)) + output_cost(path));
+	apply_change(path, &change);
+	more = SORTED_JOIN_MORE * path->total_cost;
+	path->startup_cost += more;
+	less = Min(hash_join_excess(&facts), path->startup_cost);
+	path->startup_cost -= less;
+	path->total_cost += more - less;
+	return path;
+}
+
 /* The relation's cheapest path in this order: an ordered path, or our sort.  May be NULL. */
 static Path *
 sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
@@ -156,40 +255,39 @@ sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
 
 /* A merge join of the relations that sorts at least one relation; NULL if that is not possible. */
 static Path *
-merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
-		   JoinType jointype, JoinPathExtraData *extra)
+merge_join(const MergeOrder *order)
 {
-	List	   *outer_keys;
-	List	   *inner_keys;
-	List	   *clauses;
-	List	   *order;
+	Path	   *outer = sorted_side(order->root, order->outerrel, order->outer_keys);
+	Path	   *inner = outer != NULL ? sorted_side(order->root, order->innerrel, order->inner_keys) : NULL;
+
+	if (inner == NULL || (list_member_ptr(order->outerrel->pathlist, outer) &&
+						  list_member_ptr(order->innerrel->pathlist, inner)))
+		return NULL;
+	return merge_join_path(order, outer, inner);
+}
+
+/*
+ * A merge join below a Gather: each participant sorts its share of the outer relation, and
+ * the whole inner relation.  NULL if there is none.
+ */
+static Path *
+partial_merge_join(const MergeOrder *order)
+{
+	Path	   *inner = order->innerrel->cheapest_total_path;
 	Path	   *outer;
-	Path	   *inner;
-	Path	   *path;
-	CostChange	change = {0};
-	JoinFacts	facts;
-	Cost		more;
 
-	outer_keys = select_outer_pathkeys_for_merge(root, extra->mergeclause_list, joinrel);
-	clauses = find_mergeclauses_for_outer_pathkeys(root, outer_keys, extra->mergeclause_list);
-	if (list_length(clauses) != list_length(extra->mergeclause_list))
+	if (!order->joinrel->consider_parallel || !bms_is_empty(order->joinrel->lateral_relids) ||
+		(order->jointype != JOIN_INNER && order->jointype != JOIN_LEFT && order->jointype != JOIN_SEMI &&
+		 order->jointype != JOIN_ANTI) || order->outerrel->partial_pathlist == NIL)
 		return NULL;
-	inner_keys = make_inner_pathkeys_for_merge(root, clauses, outer_keys);
-	outer = sorted_side(root, outerrel, outer_keys);
-	inner = outer != NULL ? sorted_side(root, innerrel, inner_keys) : NULL;
-	if (inner == NULL || (list_member_ptr(outerrel->pathlist, outer) && list_member_ptr(innerrel->pathlist, inner)))
+	if (!inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(order->innerrel->pathlist);
+	outer = linitial(order->outerrel->partial_pathlist);
+	if (inner == NULL || outer->rows < gpusort_min_rows)
 		return NULL;
-	order = build_join_pathkeys(root, joinrel, jointype, outer_keys);
-	path = compat_create_mergejoin_path(root, joinrel, jointype, extra, outer, inner, order, clauses);
-
-	join_facts(outer, inner, clauses, &facts);
-	raise_own_cost(&change, path, path->startup_cost, outer->total_cost + inner->total_cost, 0,
-				   cost_of_us(merge_join_us(&facts)) + output_cost(path));
-	apply_change(path, &change);
-	more = SORTED_JOIN_MORE * path->total_cost;
-	path->startup_cost += more;
-	path->total_cost += more;
-	return path;
+	outer = sort_path_partial(order->root, order->outerrel, outer, order->outer_keys);
+	inner = sort_path_cheapest(order->root, order->innerrel, NULL, inner, order->inner_keys);
+	return outer != NULL && inner != NULL ? merge_join_path(order, outer, inner) : NULL;
 }
 
 /* ------------------------------------------------------------------------
@@ -383,7 +481,7 @@ log_join(const Path *merged, Cost best)
 
 /* Keeps the new paths of the last pair and ours, and makes the relation's lists anew. */
 static void
-offer_all(KeptPaths *kept, RelOptInfo *joinrel, Path *merged)
+offer_all(KeptPaths *kept, RelOptInfo *joinrel, Path *merged, Path *partial_merged)
 {
 	List	   *paths = take_joins(kept, &joinrel->pathlist);
 	List	   *partial = take_joins(kept, &joinrel->partial_pathlist);
@@ -393,6 +491,8 @@ offer_all(KeptPaths *kept, RelOptInfo *joinrel, Path *merged)
 		log_join(merged, least_cost(list_concat_copy(paths, kept->paths->pathlist)));
 	if (merged != NULL)
 		paths = lappend(paths, merged);
+	if (partial_merged != NULL)
+		partial = lappend(partial, partial_merged);
 	foreach(lc, paths)
 		add_path(kept->paths, lfirst(lc));
 	foreach(lc, partial)
@@ -411,15 +511,22 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 {
 	const Path *outer = outerrel->cheapest_total_path;
 	const Path *inner = innerrel->cheapest_total_path;
+	MergeOrder	order = {.root = root,.joinrel = joinrel,.outerrel = outerrel,.innerrel = innerrel,
+	.jointype = jointype,.extra = extra};
 	KeptPaths  *kept;
 	JoinPair   *pair;
 	Path	   *merged = NULL;
+	Path	   *partial_merged = NULL;
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || outer == NULL || inner == NULL ||
 		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows)
 		return;
-	if (outer->param_info == NULL && inner->param_info == NULL && can_merge(joinrel, jointype, extra))
-		merged = merge_join(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (outer->param_info == NULL && inner->param_info == NULL && can_merge(joinrel, jointype, extra) &&
+		merge_order(&order))
+	{
+		merged = merge_join(&order);
+		partial_merged = partial_merge_join(&order);
+	}
 
 	kept = kept_paths(joinrel);
 	pair = palloc(sizeof(JoinPair));
@@ -427,7 +534,7 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	pair->inner = innerrel;
 	pair->jointype = compat_plain_jointype(jointype);
 	kept->pairs = lappend(kept->pairs, pair);
-	offer_all(kept, joinrel, merged);
+	offer_all(kept, joinrel, merged, partial_merged);
 }
 
 static void
