@@ -233,8 +233,6 @@ radix_digit_bits_max(size_t rec_size, int equal)
 #define REC_LESS	PACKED_LESS
 #define REC_DIFFER	PACKED_DIFFER
 #include "kernel/radix/radix_template.h"
-#include "kernel/radix/radix_skew_template.h"
-#include "kernel/radix/radix_parts_template.h"
 
 #define RADIX(name)	rec64_##name
 #define REC			SortRec64
@@ -242,8 +240,6 @@ radix_digit_bits_max(size_t rec_size, int equal)
 #define REC_LESS	REC64_LESS
 #define REC_DIFFER	REC64_DIFFER
 #include "kernel/radix/radix_template.h"
-#include "kernel/radix/radix_skew_template.h"
-#include "kernel/radix/radix_parts_template.h"
 
 #define RADIX(name)	rec128_##name
 #define REC			SortRec128
@@ -251,8 +247,6 @@ radix_digit_bits_max(size_t rec_size, int equal)
 #define REC_LESS	REC128_LESS
 #define REC_DIFFER	REC128_DIFFER
 #include "kernel/radix/radix_template.h"
-#include "kernel/radix/radix_skew_template.h"
-#include "kernel/radix/radix_parts_template.h"
 
 /* Bytes of RadixWork.tmp: twice the average part, as parts vary. */
 static size_t
