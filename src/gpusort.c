@@ -14,7 +14,7 @@
 #include "planner/planner.h"
 #include "service/service.h"
 #include "settings.h"
-#include "sort/sort_internal.h"
+#include "sort/sort.h"
 
 /*
  * GPUs read keys as little-endian numbers, and no test runs on a big-endian

@@ -52,7 +52,7 @@ typedef struct RouteGpu
 	bool		keys_only;		/* keys travel without rids */
 	bool		keys_back;		/* sorted keys are copied back */
 	bool		distinct;		/* no two keys are equal */
-	GpusortDistribution key_distribution;	/* from gpu_sample_look() */
+	GpusortDistribution key_distribution;	/* from gpu_sample_keys() */
 	unsigned	algorithms;		/* of the library: a bit per AlgorithmId */
 	const GpusortCosts *costs;	/* the library's; set if key_width is not 0 */
 	const struct GpuFactors *factors;	/* corrections; NULL: none */
@@ -271,14 +271,6 @@ typedef struct CpuLearned
  * ------------------------------------------------------------------------
  */
 
-#define GPU_SAMPLE_PAIRS	512
-
-typedef struct GpuSample
-{
-	size_t		n;
-	SortRec64	recs[2 * GPU_SAMPLE_PAIRS] __attribute__((aligned(64)));
-} GpuSample;
-
 typedef struct GpuSampleSeen
 {
 	GpusortDistribution key_distribution;
@@ -288,11 +280,8 @@ typedef struct GpuSampleSeen
 /* Sets keys[] to the leading 64 bits of the keys i and i + 1. */
 typedef void (*GpuSamplePair) (void *arg, size_t i, uint64_t keys[2]);
 
-/* Samples n keys. */
-extern void gpu_sample_fill(GpuSample *sample, size_t n, GpuSamplePair pair, void *arg);
-
-/* Classifies the sample.  Its contents are destroyed. */
-extern void gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen);
+/* Samples n keys and classifies them.  seen is NULL if pair() alone is of interest. */
+extern void gpu_sample_keys(size_t n, GpuSamplePair pair, void *arg, GpuSampleSeen *seen);
 
 /* ------------------------------------------------------------------------
  * Correction factors of the GPU model
@@ -358,8 +347,8 @@ typedef struct GpuTerms
 	double		library_us[GPU_TERMS];	/* without correction factors */
 } GpuTerms;
 
-/* A part's name, for users. */
-extern const char *gpu_part_name(GpuPart part);
+/* The parts' names, for users. */
+extern const char *const gpu_part_names[GPU_PARTS];
 
 /* ------------------------------------------------------------------------
  * GPU model

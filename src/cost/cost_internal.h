@@ -87,6 +87,14 @@ extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double r
  * ------------------------------------------------------------------------
  */
 
+#define GPU_SAMPLE_PAIRS	512
+
+typedef struct GpuSample
+{
+	size_t		n;
+	SortRec64	recs[2 * GPU_SAMPLE_PAIRS] __attribute__((aligned(64)));
+} GpuSample;
+
 /* Makes the sample empty. */
 static inline void
 gpu_sample_begin(GpuSample *sample)
@@ -125,6 +133,9 @@ typedef struct GpuSampleScratch
 
 /* Fills the problem for sorting a sample of keys by cpu_radix, without scratch. */
 extern void gpu_sample_problem(GpuSample *sample, SortProblem *problem);
+
+/* Classifies the sample.  Its contents are destroyed. */
+extern void gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen);
 
 /* ------------------------------------------------------------------------
  * Correction factors (factor.c)

@@ -208,8 +208,8 @@ cpu_learn_measured(CpuLearned *learned, const CpuMeasured *measured)
 			continue;
 		facts.n = (size_t) 1 << CPU_MEASURED_LOG2_ROWS;
 		facts.format = (SortRecFormat) f;
-		facts.begin_bit = cpu_measured_begin_bit(f);
-		facts.end_bit = cpu_measured_end_bit(f);
+		facts.begin_bit = CPU_MEASURED_BEGIN_BIT(f);
+		facts.end_bit = CPU_MEASURED_END_BIT(f);
 		facts.rids_ascending = true;
 		past = factor_size_of(facts.n, &first);
 		factor_measured(&learned->sizes[f][first + (past >= 0.5)],

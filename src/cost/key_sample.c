@@ -74,20 +74,6 @@
 #define FEW_INFREQUENT		8
 
 void
-gpu_sample_fill(GpuSample *sample, size_t n, GpuSamplePair pair, void *arg)
-{
-	gpu_sample_begin(sample);
-	for (size_t i = 0; gpu_sample_wants(sample, n, i); i += gpu_sample_step(n))
-	{
-		uint64_t	keys[2];
-
-		pair(arg, i, keys);
-		gpu_sample_add(sample, keys[0]);
-		gpu_sample_add(sample, keys[1]);
-	}
-}
-
-void
 gpu_sample_problem(GpuSample *sample, SortProblem *problem)
 {
 	memset(problem, 0, sizeof(*problem));
@@ -211,6 +197,24 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 		seen->key_distribution = GPUSORT_KEYS_FREQUENT;
 	else
 		seen->key_distribution = GPUSORT_KEYS_SKEWED;
+}
+
+void
+gpu_sample_keys(size_t n, GpuSamplePair pair, void *arg, GpuSampleSeen *seen)
+{
+	GpuSample	sample;
+
+	gpu_sample_begin(&sample);
+	for (size_t i = 0; gpu_sample_wants(&sample, n, i); i += gpu_sample_step(n))
+	{
+		uint64_t	keys[2];
+
+		pair(arg, i, keys);
+		gpu_sample_add(&sample, keys[0]);
+		gpu_sample_add(&sample, keys[1]);
+	}
+	if (seen != NULL)
+		gpu_sample_look(&sample, seen);
 }
 
 /* ------------------------------------------------------------------------

@@ -226,14 +226,15 @@ cpu_learn_text(StoreText *text, CpuLearned *learned)
 	return true;
 }
 
-const char *
-gpu_part_name(GpuPart part)
-{
-	static const char *const names[] = {"hand_over", "up", "down", "sort_32", "sort_64", "sort_128"};
+/* Names of the sort's parts are repeated for each size. */
+const char *const gpu_part_names[GPU_PARTS] = {
+	"hand_over", "up", "down",
+	"sort_32", "sort_32", "sort_32", "sort_32",
+	"sort_64", "sort_64", "sort_64", "sort_64",
+	"sort_128", "sort_128", "sort_128", "sort_128"
+};
 
-	return part < GPU_PART_SORT ? names[part] :
-		names[GPU_PART_SORT + (part - GPU_PART_SORT) / GPU_SORT_SIZES];
-}
+_Static_assert(GPU_SORT_SIZES == 4, "names of the sort's parts");
 
 bool
 gpu_learn_text(StoreText *text, GpuLearned *learned)
@@ -247,7 +248,7 @@ gpu_learn_text(StoreText *text, GpuLearned *learned)
 	learned->load_jobs = (uint32_t) load[1];
 	for (int p = 0; p < GPU_PARTS; p++)
 	{
-		if (!factor_text(text, gpu_part_name((GpuPart) p), &learned->part[p]))
+		if (!factor_text(text, gpu_part_names[p], &learned->part[p]))
 			return false;
 	}
 	return true;

@@ -11,7 +11,7 @@
 #include "executor/executor.h"
 #include "executor/gpusort_executor.h"
 #include "executor/tuptable.h"
-#include "key/type/keytype.h"
+#include "key/key.h"
 #include "nodes/execnodes.h"
 #include "parallel/parallel.h"
 #include "port/atomics.h"
@@ -232,7 +232,7 @@ typedef struct ParallelSortState
 	int			nstreams;		/* streams that are merged */
 	bool		device_failed;	/* the device failed and is not tried again */
 	bool		on_device;		/* rows came from the device last time */
-	ReturnedRows *returned;		/* rows returned before a device failed */
+	ReturnedRows returned;		/* rows returned before a device failed */
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;
 
@@ -281,7 +281,7 @@ typedef struct IncrementalState
 	double		last_rows;		/* rows of the last large group */
 	SortResult *result;			/* rows being returned; NULL: none */
 
-	GroupBatch *batch;			/* rows of small groups; NULL until needed */
+	struct GroupBatch *batch;			/* rows of small groups; NULL until needed */
 	Sorter	   *sorter;			/* sorts a large group; NULL until needed */
 	bool		sorter_begun;	/* the sorter has rows */
 	SortReport	batch_report;	/* of all batches that are not counted yet */

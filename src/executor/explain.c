@@ -317,13 +317,13 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	explain_keys(css, node->keys, node->nkeys, 0, ancestors, es);
 	if (!es->analyze || !node->sort_done)
 		return;
-	participant_report_fill(&report, sorter_report(node->sorter), node->keys_only);
+	participant_report_fill(&report, node->sorter->report, node->keys_only);
 	explain_report(&report, "", es);
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
 		explain_phases(&css->ss.ps, &report, es);
-		if (sorter_report(node->sorter)->bytes_up > 0)
-			explain_device(sorter_report(node->sorter), es);
+		if (node->sorter->report->bytes_up > 0)
+			explain_device(node->sorter->report, es);
 	}
 }
 
@@ -337,7 +337,7 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		return;
 	if (node->on_device)
 	{
-		const SortReport *report = sorter_report(node->partial->sorter);
+		const SortReport *report = node->partial->sorter->report;
 		ParticipantReport shown;
 
 		participant_report_fill(&shown, report, false);
@@ -405,7 +405,7 @@ partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	}
 	else if (partial->done)
 	{
-		participant_report_fill(&own, sorter_report(partial->sorter), false);
+		participant_report_fill(&own, partial->sorter->report, false);
 		explain_participant(&own, "", es);
 	}
 }

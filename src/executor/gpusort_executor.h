@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "key/type/keytype.h"
+#include "key/key.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"

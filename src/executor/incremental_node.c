@@ -6,8 +6,8 @@
  * rows of one prefix, a group, can be sorted by the other columns and returned before the
  * next group is read.
  *
- * Small groups are sorted together in a batch (sort/group_batch.c), which begins and ends
- * at little cost.  A batch has BATCH_ROWS rows, or the rows that a LIMIT wants, and then
+ * Small groups are sorted together in a batch (GroupBatch), which begins and ends at
+ * little cost.  A batch has BATCH_ROWS rows, or the rows that a LIMIT wants, and then
  * ends with the current group.  It is small, as in nodeIncrementalSort.c, because the
  * reader may stop at any row.
  *
@@ -31,14 +31,38 @@
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
 #include "miscadmin.h"
+#include "settings.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* With this number of rows a batch ends when its current group ends. */
 #define BATCH_ROWS			32
 
+/* Most rows of a batch. */
+#define GROUP_BATCH_ROWS	256
+
 /* A group with more rows is large. */
 #define SMALL_GROUP_ROWS	(GROUP_BATCH_ROWS - BATCH_ROWS)
+
+/*
+ * Rows of several small groups share an arena and an array of row ids, since a sorter would
+ * spend more time on beginning and ending than on their few rows.
+ */
+typedef struct GroupBatch
+{
+	MemoryContext cxt;
+	BulkOwner  *bulk;
+	RowWriter  *writer;
+	TieBreak   *tiebreak;
+	Arena		arena;
+	MemoryResult result;
+	TieGroups	groups;
+	size_t		last;			/* first row of the last group */
+	size_t		n;				/* rows */
+	uint32		rids[GROUP_BATCH_ROWS];
+	bool		begins[GROUP_BATCH_ROWS];	/* the row is the first of its
+											 * group; by place */
+} GroupBatch;
 
 static Node *incremental_create_state(CustomScan *cscan);
 static void incremental_begin(CustomScanState *css, EState *estate, int eflags);
@@ -59,6 +83,101 @@ static const CustomExecMethods incremental_exec_methods = {
 	.ReScanCustomScan = incremental_rescan,
 	.ExplainCustomScan = incremental_explain
 };
+
+/* ------------------------------------------------------------------------
+ * Batches of small groups
+ *
+ * The rows of a group are rows with equal keys, namely the prefix, so a tiebreak sorts each
+ * group by the other columns.  A group of one row is stored and returned, and its sort
+ * columns are not read.
+ * ------------------------------------------------------------------------
+ */
+
+/* Forgets the rows; keeps the memory of a small batch. */
+static void
+group_batch_reset(GroupBatch *batch)
+{
+	if (unlikely(batch->arena.nowned > 1))
+		arena_free(&batch->arena, batch->bulk);
+	else
+		arena_reset(&batch->arena, batch->bulk);
+	batch->n = batch->last = 0;
+	tie_groups_begin(&batch->groups, batch->tiebreak, &batch->arena, batch->rids);
+}
+
+/* Creates an empty batch in the current memory context.  keys order the rows of a group. */
+static GroupBatch *
+group_batch_create(TupleDesc desc, const KeyColumn *keys, int nkeys)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort groups",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	GroupBatch *batch = palloc0(sizeof(GroupBatch));
+
+	batch->cxt = cxt;
+	batch->bulk = bulk_owner_create(cxt, NULL);
+	batch->writer = row_writer_create(desc);
+	batch->tiebreak = tiebreak_create(cxt, batch->bulk, desc, keys, nkeys);
+	MemoryContextSwitchTo(old);
+	group_batch_reset(batch);
+	return batch;
+}
+
+/* Takes a row.  new_group: it is the first of its group.  The batch has less than GROUP_BATCH_ROWS. */
+static inline void
+group_batch_put(GroupBatch *batch, TupleTableSlot *slot, bool new_group)
+{
+	size_t		n = batch->n;
+
+	Assert(n < GROUP_BATCH_ROWS);
+	if (unlikely(!row_store(batch->writer, &batch->arena, batch->bulk, slot, &batch->rids[n])))
+		elog(ERROR, "rows of a group batch do not fit its arena");
+	batch->begins[n] = new_group;
+	if (new_group)
+		batch->last = n;
+	else
+		tie_groups_equal(&batch->groups, n);
+	batch->n++;
+}
+
+/* gpusort.verify: raises an error unless rows of a group are in order, equal rows as they came. */
+static void
+verify_groups(const GroupBatch *batch, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+	{
+		uint32		a = batch->rids[i - 1];
+		uint32		b = batch->rids[i];
+		int			cmp;
+
+		if (batch->begins[i])
+			continue;
+		cmp = tiebreak_compare(batch->tiebreak, (MinimalTuple) arena_at(&batch->arena, a),
+							   (MinimalTuple) arena_at(&batch->arena, b));
+		if (cmp > 0 || (cmp == 0 && a >= b))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("gpusort: rows of a group are out of order")));
+	}
+}
+
+/*
+ * Sorts each group.  Returns a result of kind RESULT_ROWS with all rows, or without those
+ * of the last group, which stay as they came.
+ */
+static SortResult *
+group_batch_sort(GroupBatch *batch, bool last_too)
+{
+	size_t		n = last_too ? batch->n : batch->last;
+
+	/* a group of one row is not among the groups */
+	if (!last_too && batch->groups.last.start == batch->last)
+		batch->groups.last.end = 0;
+	(void) tie_groups_end(&batch->groups);
+	if (gpusort_verify)
+		verify_groups(batch, n);
+	return result_rows_begin(&batch->result, NULL, &batch->arena, batch->rids, n);
+}
 
 /* ------------------------------------------------------------------------
  * Prefix of the current group
@@ -114,7 +233,7 @@ count_space(SortGroups *groups, const SortReport *report)
 static void
 count_group(IncrementalState *node)
 {
-	const SortReport *report = sorter_report(node->sorter);
+	const SortReport *report = node->sorter->report;
 
 	count_space(&node->groups, report);
 	if (report->sorted)
@@ -127,7 +246,7 @@ count_group(IncrementalState *node)
 static inline void
 count_batch(IncrementalState *node, size_t rows)
 {
-	Size		bytes = group_batch_bytes(node->batch);
+	Size		bytes = arena_used(&node->batch->arena);
 	int64		kb = (int64) ((bytes + 1023) / 1024);
 	SortGroups *batches = &node->batches;
 
@@ -188,7 +307,7 @@ begin_large(IncrementalState *node)
 		node->sorter = sorter_create(&spec);
 		MemoryContextSwitchTo(old);
 	}
-	sorter_begin(node->sorter, rows_wanted(node), node->last_rows);
+	sorter_begin(node->sorter, &(SortBegin) {.bound = rows_wanted(node),.rows_expected = node->last_rows});
 	node->sorter_begun = true;
 }
 
@@ -225,13 +344,13 @@ static void
 move_large(IncrementalState *node)
 {
 	TupleTableSlot *slot = node->css.ss.ps.ps_ResultTupleSlot;
-	size_t		n = group_batch_rows(node->batch);
-	size_t		first = group_batch_last(node->batch);
+	size_t		n = node->batch->n;
+	size_t		first = node->batch->last;
 
 	begin_large(node);
 	for (size_t i = first; i < n; i++)
 	{
-		group_batch_row(node->batch, i, slot);
+		row_to_slot(slot, (MinimalTuple) arena_at(&node->batch->arena, node->batch->rids[i]));
 		put_large(node, slot);
 	}
 	ExecClearTuple(slot);
@@ -262,28 +381,28 @@ sort_batch(IncrementalState *node)
 	batch = node->batch;
 	for (; row != NULL; row = next_row(node))
 	{
-		size_t		n = group_batch_rows(batch);
+		size_t		n = batch->n;
 
 		new_group = n == 0 || !in_group(node, row);
 		if (new_group)
 		{
-			if (n >= enough || group_batch_bytes(batch) > most)
+			if (n >= enough || arena_used(&batch->arena) > most)
 				break;
 			keep_prefix(node, row);
 		}
-		else if (n - group_batch_last(batch) >= SMALL_GROUP_ROWS || group_batch_bytes(batch) > most)
+		else if (n - batch->last >= SMALL_GROUP_ROWS || arena_used(&batch->arena) > most)
 			break;
 		group_batch_put(batch, row, new_group);
 	}
 	node->ahead = row;
 	node->divided = row != NULL && !new_group;
-	if (node->divided && group_batch_last(batch) == 0)
+	if (node->divided && batch->last == 0)
 	{
 		move_large(node);
 		return;
 	}
 	node->result = group_batch_sort(batch, !node->divided);
-	count_batch(node, node->divided ? group_batch_last(batch) : group_batch_rows(batch));
+	count_batch(node, node->divided ? batch->last : batch->n);
 }
 
 /* Sorts the next rows.  The first one is "ahead", which begins a group. */
@@ -430,7 +549,7 @@ incremental_end(CustomScanState *css)
 	end_result(node);
 	count_batches(node);
 	if (node->batch != NULL)
-		group_batch_destroy(node->batch);
+		MemoryContextDelete(node->batch->cxt);
 	if (node->sorter != NULL)
 		sorter_destroy(node->sorter);
 	node->batch = NULL;

@@ -576,7 +576,7 @@ take_early_page(PageScan *scan, Buffer buffer, BlockNumber block)
 static void
 take_early_threshold(Sorter *sorter, size_t bound, PageSource *pages, MemoryContext cxt)
 {
-	const KeyBuffer *keybuf = sorter_key_buffer(sorter);
+	const KeyBuffer *keybuf = sorter->keybuf;
 	PlanState  *ps = last_scan_plan(pages->plan);
 	MemoryContext old;
 	PageScan   *scan;
@@ -635,7 +635,7 @@ void
 sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atomic_uint32 *stop)
 {
 	MemoryContext cxt = outer->state->es_query_cxt;
-	size_t		bound = sorter_early_bound(sorter);
+	size_t		bound = sorter->early_bound;
 
 	page_source_begin(pages);
 	if (bound > 0 && pages->possible)
@@ -655,7 +655,7 @@ sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atom
 		slot = ExecProcNode(outer);
 		if (TupIsNull(slot))
 			break;
-		page = !pages->possible ? NULL : page_source_take(pages, sorter_key_buffer(sorter), cxt);
+		page = !pages->possible ? NULL : page_source_take(pages, sorter->keybuf, cxt);
 		if (page != NULL)
 			kept = sorter_put_page(sorter, page);
 		else

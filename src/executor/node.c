@@ -20,7 +20,7 @@
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
 #include "miscadmin.h"
-#include "store/row.h"
+#include "store/store.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
@@ -230,12 +230,12 @@ gpusort_run(GpuSortState *node)
 	node->bound = gpusort_bound(node);
 	node->work_mem = work_mem;
 	node->hash_mem_multiplier = hash_mem_multiplier;
-	sorter_begin(node->sorter, node->bound, outer->plan->plan_rows);
+	sorter_begin(node->sorter, &(SortBegin) {.bound = node->bound,.rows_expected = outer->plan->plan_rows});
 
 	if (!gpusort_take_rows(node))
 		gpusort_rerun_on_cpu(node);
 	estate->es_direction = direction;
-	sort_node_count(sorter_report(node->sorter));
+	sort_node_count(node->sorter->report);
 	node->sort_done = true;
 }
 

@@ -37,7 +37,6 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
-#include "parallel/sort_cost.h"
 #include "postmaster/bgworker.h"
 #include "settings.h"
 #include "storage/dsm_impl.h"
@@ -218,7 +217,7 @@ run_own_share(ParallelSortState *node)
 	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
 	(void) ExecProcNode(&node->partial->css.ss.ps);
 	estate->es_query_dsa = NULL;
-	return sorter_report(node->partial->sorter)->rows > 0;
+	return node->partial->sorter->report->rows > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -255,7 +254,7 @@ parallel_sort_open_device_job(ParallelSortState *node)
 		!plan_can_rerun_shared(outerPlanState(&node->partial->css.ss.ps)))
 		return false;
 	return partial_sort_open_device_job(node->partial, facts.rows, facts.row_bytes, participants,
-										node->returned);
+										&node->returned);
 }
 
 /* Sends the leader's own share to the device job. */
@@ -440,7 +439,7 @@ next_unreturned(ParallelSortState *node, TupleTableSlot *slot)
 	{
 		CHECK_FOR_INTERRUPTS();
 		node->phase = node->resume_phase;
-		if (!returned_rows_pending(node->returned))
+		if (!returned_rows_pending(&node->returned))
 		{
 			choose_exec(node);
 			return parallel_sort_next(node, slot);
@@ -448,7 +447,7 @@ next_unreturned(ParallelSortState *node, TupleTableSlot *slot)
 		if (!parallel_sort_next(node, slot))
 			sort_wrong_beginning();
 		node->phase = PARALLEL_SORT_RESUME;
-		if (!returned_rows_skip(node->returned, ((MinimalTupleTableSlot *) slot)->mintuple))
+		if (!returned_rows_skip(&node->returned, ((MinimalTupleTableSlot *) slot)->mintuple))
 			return true;
 	}
 }
@@ -462,7 +461,7 @@ next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 	ExecClearTuple(slot);
 	/* rows from the device contain duplicates, so the second run must not drop them */
 	node->partial->spec.distinct = 0;
-	returned_rows_begin(node->returned);
+	returned_rows_begin(&node->returned);
 	restart_without_device(node);
 	parallel_sort_start(node);
 	node->resume_phase = node->phase;
@@ -517,9 +516,9 @@ parallel_sort_exec_merge(PlanState *pstate)
 	MergeTree  *merge = node->merge;
 	TupleTableSlot *slot = node->row_slot;
 
-	if (unlikely(!merge_tree_ready(merge)))
+	if (unlikely(merge->next == merge->end))
 		return parallel_sort_exec(pstate);
-	row_to_slot(slot, merge_tree_take(merge));
+	row_to_slot(slot, merge_tree_next(merge));
 	return slot;
 }
 
@@ -591,7 +590,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	node->cxt = AllocSetContextCreate(estate->es_query_cxt, "GpuSort merge",
 									  ALLOCSET_DEFAULT_SIZES);
 
-	node->returned = returned_rows_create();
+	node->returned.cxt = estate->es_query_cxt;
 	/* without a projection, rows are returned where they lie */
 	if (css->ss.ps.ps_ProjInfo == NULL)
 	{
@@ -614,7 +613,7 @@ parallel_sort_end(CustomScanState *css)
 	ParallelSortState *node = (ParallelSortState *) css;
 
 	ExecClearTuple(node->row_slot);
-	returned_rows_reset(node->returned);
+	returned_rows_reset(&node->returned);
 	ExecEndNode(outerPlanState(css));
 }
 
@@ -632,7 +631,7 @@ parallel_sort_rescan(CustomScanState *css)
 	partial_sort_stop(node->partial);
 	if (node->partial->device_sink != NULL)
 		partial_sort_close_device_job(node->partial);
-	returned_rows_reset(node->returned);
+	returned_rows_reset(&node->returned);
 	MemoryContextReset(node->cxt);
 	node->merge = NULL;
 	node->phase = PARALLEL_SORT_NEW;

@@ -85,7 +85,7 @@ partial_sort_create_state(CustomScan *cscan)
 
 /* Creates *sorter if there is none, and begins a sort as one of several participants. */
 static void
-begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t bound, double rows)
+begin_sort(PartialSortState *partial, Sorter **sorter, int participants, SortBegin begin)
 {
 	if (*sorter == NULL)
 	{
@@ -96,18 +96,26 @@ begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t 
 		*sorter = sorter_create(&partial->spec);
 		MemoryContextSwitchTo(old);
 	}
-	sorter_begin(*sorter, bound, rows);
-	if (partial->spec.distinct == 0)
-		sorter_keep_duplicates(*sorter);
+	begin.keep_duplicates = partial->spec.distinct == 0;
+	sorter_begin(*sorter, &begin);
 }
 
-/* Callback of sorter_use_sink(): the sink of a participant of the device job. */
+/* Arguments of make_participant_sink(). */
+typedef struct ParticipantSinkArgs
+{
+	PartialSortState *partial;
+	Sink	   *sink;			/* the sink that was made */
+} ParticipantSinkArgs;
+
+/* SortBegin.make_sink: the sink of a participant of the device job. */
 static Sink *
 make_participant_sink(SortEnv *env, Batch *batch, void *arg)
 {
-	PartialSortState *partial = arg;
+	ParticipantSinkArgs *args = arg;
+	PartialSortState *partial = args->partial;
 
-	return producer_join(env, batch, &partial->exchange->producer, partial->device_sink);
+	args->sink = producer_join(env, batch, &partial->exchange->producer, partial->device_sink);
+	return args->sink;
 }
 
 /* Sends this participant's rows to the leader's device job. */
@@ -117,16 +125,18 @@ send_rows(PartialSortState *partial, Sorter **sorter, int me)
 	Exchange   *ex = partial->exchange;
 	ExchangeSlot *slot = exchange_slot(ex, me);
 	PlanState  *outer = outerPlanState(partial);
+	ParticipantSinkArgs args = {.partial = partial};
+	SortBegin	begin = {
+		.rows_expected = outer->plan->plan_rows,.make_sink = make_participant_sink,.make_sink_arg = &args
+	};
 	const SortReport *report;
-	Sink	   *sink;
 	bool		sent;
 
-	begin_sort(partial, sorter, ex->nrings + 1, 0, outer->plan->plan_rows);
-	sink = sorter_use_sink(*sorter, make_participant_sink, partial);
+	begin_sort(partial, sorter, ex->nrings + 1, begin);
 	sort_node_take_rows(*sorter, outer, &partial->pages, &ex->stopped);
 	sent = sorter_perform(*sorter, false) != NULL;
-	producer_sent(sink, &slot->sent_to_device);
-	report = sorter_report(*sorter);
+	producer_sent(args.sink, &slot->sent_to_device);
+	report = (*sorter)->report;
 	participant_report_fill(&slot->report, report, false);
 	if (!sent)
 		exchange_fail_device(ex);
@@ -162,6 +172,10 @@ partial_sort_run(PartialSortState *partial)
 	PlanState  *outer = outerPlanState(partial);
 	Exchange   *ex = partial->exchange;
 	const SortReport *report;
+	SortBegin	begin = {
+		.bound = ex != NULL ? ex->bound : partial->bound,.rows_expected = outer->plan->plan_rows,
+		.shared_threshold = ex != NULL ? &ex->first_bound : NULL
+	};
 	ExchangeSlot *slot = NULL;
 	int			me = 0;
 
@@ -172,10 +186,7 @@ partial_sort_run(PartialSortState *partial)
 		if (partial->ring >= 0)
 			exchange_open_ring(ex, partial->ring);
 	}
-	begin_sort(partial, &partial->sorter, ex != NULL ? ex->nrings + 1 : 0,
-			   ex != NULL ? ex->bound : partial->bound, outer->plan->plan_rows);
-	if (ex != NULL)
-		sorter_share_bound(partial->sorter, &ex->first_bound);
+	begin_sort(partial, &partial->sorter, ex != NULL ? ex->nrings + 1 : 0, begin);
 	sort_node_take_rows(partial->sorter, outer, &partial->pages, ex != NULL ? &ex->stopped : NULL);
 	if (ex != NULL)
 	{
@@ -183,7 +194,7 @@ partial_sort_run(PartialSortState *partial)
 		exchange_arrive(ex, me);
 	}
 	partial->result = sorter_perform(partial->sorter, device_may_pause());
-	report = sorter_report(partial->sorter);
+	report = partial->sorter->report;
 	sort_node_count(report);
 	if (ex != NULL)
 		participant_report_fill(&slot->report, report, false);
@@ -262,24 +273,28 @@ typedef struct LeaderSinkArgs
 	double		row_bytes;
 	int			participants;
 	ReturnedRows *returned;
-	DeviceProducer *producer;
+	PartialSortState *partial;
 } LeaderSinkArgs;
 
-/* Callback of sorter_use_sink(): opens the device job. */
+/* SortBegin.make_sink: opens the device job. */
 static Sink *
 make_leader_sink(SortEnv *env, Batch *batch, void *arg)
 {
 	LeaderSinkArgs *args = arg;
 
-	return producer_lead(env, batch, args->rows, args->row_bytes, args->participants,
-						 args->returned, args->producer);
+	args->partial->device_sink = producer_lead(env, batch, args->rows, args->row_bytes, args->participants,
+											   args->returned, &args->partial->producer);
+	return args->partial->device_sink;
 }
 
 bool
 partial_sort_open_device_job(PartialSortState *partial, double rows, double row_bytes,
 							 int participants, ReturnedRows *returned)
 {
-	LeaderSinkArgs args = {rows, row_bytes, participants, returned, &partial->producer};
+	LeaderSinkArgs args = {rows, row_bytes, participants, returned, partial};
+	SortBegin	begin = {
+		.rows_expected = rows,.make_sink = make_leader_sink,.make_sink_arg = &args
+	};
 
 	/*
 	 * End a sort of an earlier execution: a node with changed parameters is
@@ -288,8 +303,7 @@ partial_sort_open_device_job(PartialSortState *partial, double rows, double row_
 	if (partial->done)
 		sorter_end(partial->sorter);
 	partial->done = false;
-	begin_sort(partial, &partial->sorter, participants, 0, rows);
-	partial->device_sink = sorter_use_sink(partial->sorter, make_leader_sink, &args);
+	begin_sort(partial, &partial->sorter, participants, begin);
 	if (partial->device_sink == NULL)
 		partial_sort_close_device_job(partial);
 	return partial->device_sink != NULL;
@@ -305,7 +319,7 @@ partial_sort_device_sort(PartialSortState *partial)
 	partial->result = sorter_perform(partial->sorter, false);
 	if (partial->result == NULL)
 		return false;
-	sort_node_count(sorter_report(partial->sorter));
+	sort_node_count(partial->sorter->report);
 	return true;
 }
 
@@ -418,6 +432,6 @@ partial_sort_shutdown(CustomScanState *css)
 		partial->reports[p] = exchange_slot(ex, p)->report;
 	/* runs are merged while the rows are returned */
 	if (partial->done)
-		partial->reports[ex->nrings].dropped_in_merges = sorter_report(partial->sorter)->dropped_in_merges;
+		partial->reports[ex->nrings].dropped_in_merges = partial->sorter->report->dropped_in_merges;
 	partial->exchange = NULL;
 }

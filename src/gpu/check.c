@@ -179,7 +179,7 @@ device_check_keys(KeyCheck *check, const char *keys, int width, size_t n, bool l
 }
 
 void
-device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned)
+device_check_returned(DeviceKeys *dk, const Sorted *sorted, size_t returned)
 {
 	const uint64 *pending = dk->pending.ptr;
 

@@ -15,13 +15,13 @@ type_range(const KeyBufferColumn *col, KeyRange *range)
 	range->min = 0;
 	range->max = col->wide ? PG_UINT64_MAX : PG_UINT32_MAX;
 	/* excludes key_unplaced() */
-	if (key_may_be_unplaced(col->kind))
+	if (key_traits[col->kind].may_be_unplaced)
 	{
 		range->min += (col->flip != 0);
 		range->max -= (col->flip == 0);
 	}
 	range->has_null = col->range.has_null;
-	range->inexact = !key_exact(col->kind);
+	range->inexact = !key_traits[col->kind].exact;
 	range->set = PG_UINT64_MAX;
 	range->common = 0;
 }
@@ -49,7 +49,7 @@ assumed_range(const KeyBufferColumn *col, KeyRange *range)
 	type_range(col, range);
 	range->inexact = col->range.inexact;
 	/* a constant word, such as the second word of numerics with four decimals */
-	if ((key_words(col->kind) == 0 || col->kind == KEY_COMPARED) && col->range.min == col->range.max)
+	if ((key_traits[col->kind].words == 0 || col->kind == KEY_COMPARED) && col->range.min == col->range.max)
 		range->min = range->max = col->range.min;
 }
 
@@ -61,7 +61,7 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
 		dl->prefix_len[c] = col->prefix.len;
-		if (key_exact(col->kind))
+		if (key_traits[col->kind].exact)
 			type_range(col, &dl->ranges[c]);
 		else if (!col->by_bytes || col->range.min <= col->range.max)
 			assumed_range(col, &dl->ranges[c]);
@@ -101,7 +101,7 @@ device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width
 		return false;
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
-		if (!key_same_in_processes(keybuf->cols[c].kind))
+		if (!key_traits[keybuf->cols[c].kind].same_in_processes)
 			return false;
 	}
 	add_null_bits(dl, keybuf, least_width);

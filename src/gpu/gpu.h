@@ -10,11 +10,10 @@
 #include "access/htup_details.h"
 #include "compat.h"
 #include "key/key.h"
-#include "service/protocol.h"
 #include "service/service.h"
 #include "sort/sort_internal.h"
 #include "storage/spin.h"
-#include "store/row.h"
+#include "store/store.h"
 
 /* Longest wait for the service or for space on a device if gpusort.algorithm forces a GPU algorithm. */
 #define DEVICE_FORCED_PATIENCE_US	(gpusort_device_patience * 1000.0)

@@ -9,7 +9,7 @@
 #include "key/key.h"
 #include "service/service.h"
 #include "sort/sort_internal.h"
-#include "store/row.h"
+#include "store/store.h"
 
 /* ------------------------------------------------------------------------
  * Device layouts: keys that leave before all rows are known
@@ -48,7 +48,7 @@ extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int 
  * For rows of several processes, before the first row.  There is a number for NULL if
  * 128 bits have room for it.  Strings keep the key buffer's prefixes.  False if the key is
  * longer than 128 bits, or if a column is not the same in all processes
- * (key_same_in_processes()).
+ * (KeyTraits.same_in_processes).
  */
 extern bool device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
@@ -327,7 +327,7 @@ extern bool device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n);
  * After the device failed and the CPU has sorted all rows: an ERROR if its first rows are
  * not the ones that had been returned.
  */
-extern void device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned);
+extern void device_check_returned(DeviceKeys *dk, const Sorted *sorted, size_t returned);
 
 /* ------------------------------------------------------------------------
  * Row mode: rows go to a device and come back in order.
@@ -509,9 +509,12 @@ extern SortResult *result_device_rows_begin(StreamResult *result, SortEnv *env, 
 /* A result without rows, because another process returns them, or because the device failed. */
 extern SortResult *result_device_rows_none(StreamResult *result, SortEnv *env, bool failed);
 
-/* rows.c: the sink of row mode.  SortOffload.begin_rows() and rows_after(). */
+/* rows.c: the sink of row mode.  SortOffload.begin_rows() and rows_after. */
+
+/* Bytes of rows at which a sort first considers row mode. */
+#define DEVICE_ROWS_AFTER		((Size) 32 * 1024 * 1024)
+
 extern Sink *device_rows_begin(SortEnv *env, Batch *batch, bool *allowed);
-extern Size device_rows_after(const SortEnv *env);
 
 /* For producer.c: a sink for a job that is open, and the methods that take rows. */
 extern Sink *sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev);

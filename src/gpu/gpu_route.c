@@ -89,20 +89,18 @@ sample_pair(void *arg, size_t i, uint64_t pair[2])
 
 /* Samples the keys; false if the sampled pairs only ascend or only descend. */
 static bool
-sample_buffered_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSample *sample)
+sample_buffered_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen)
 {
 	SampledKeys keys = {.keybuf = keybuf,.layout = layout};
 
-	gpu_sample_fill(sample, keybuf->n, sample_pair, &keys);
+	gpu_sample_keys(keybuf->n, sample_pair, &keys, seen);
 	return keys.descends && keys.ascends;
 }
 
 bool
 device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout)
 {
-	GpuSample	sample;
-
-	return !sample_buffered_keys(keybuf, layout, &sample);
+	return !sample_buffered_keys(keybuf, layout, NULL);
 }
 
 /* Does the router choose the GPU, supposing that it is ready? */
@@ -110,16 +108,14 @@ static bool
 keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 		  RouteFacts *facts, RouteDecision *decision)
 {
-	GpuSample	sample;
 	GpuSampleSeen seen;
 
 	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		if (!sample_buffered_keys(keybuf, layout, &sample))
+		if (!sample_buffered_keys(keybuf, layout, &seen))
 			return false;
-		gpu_sample_look(&sample, &seen);
 		facts->gpu.key_distribution = seen.key_distribution;
 		gpusort_route_decide(facts, decision);
 	}
@@ -183,13 +179,12 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	GpuRowsFacts gain = {0};
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	narrow;
-	GpuSample	sample;
 	GpuSampleSeen seen;
 
 	gain.rows = rows;
 	gain.rows_here = keybuf->n;
 	gain.row_bytes = (double) arena_used(&batch->arena) / keybuf->n;
-	gain.key_cost = batch_key_cost(batch);
+	gain.key_cost = batch->key_cost;
 	gain.memory = env->limit;
 	gain.ordered = false;
 	rows_spec.max_rows = (uint64) rows;
@@ -227,8 +222,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 		return false;
 
 	/* the GPU would gain: sample the keys */
-	gain.ordered = !sample_buffered_keys(keybuf, &narrow, &sample);
-	gpu_sample_look(&sample, &seen);
+	gain.ordered = !sample_buffered_keys(keybuf, &narrow, &seen);
 	facts->gpu.key_distribution = seen.key_distribution;
 	gain.repeated = seen.repeated;
 	if (gain.ordered)

@@ -358,42 +358,30 @@ copy_part_records(const KeySplit *split, int part, const SortProblem *problem, v
 static bool
 sort_part_on_cpu(SortEnv *env, Batch *batch, const KeySplit *split, int part, int key_bits)
 {
-	const SortKernel *kernel = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
 	int			rid_bits = split->rids ? keybuf_rid_bits(&batch->keybuf) : 0;
 	BulkBuf		recs = {0};
 	SortProblem problem = {0};
-	Size		bytes;
-	Size		scratch;
-	SortStatus	status;
+	Size		held = batch_held(batch) + split->blocks.requested;
+	bool		sorted = false;
 
 	problem.format = key_bits + rid_bits <= 64 ? SORT_REC_PACKED : key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 	problem.n = split->parts[part].n;
 	problem.begin_bit = problem.format == SORT_REC_PACKED ? rid_bits : 0;
 	problem.end_bit = problem.begin_bit + key_bits;
 	problem.rids_ascending = split->rids;
-	problem.team = sort_threads(problem.n, env->spec.participants);
-	problem.interrupted = sort_threads_interrupted;
-	problem.interrupted_arg = problem.team;
-	bytes = problem.n * sort_rec_size(problem.format);
-	scratch = kernel->scratch_bytes(&problem);
-	if (batch_held(batch) + split->blocks.requested + env->recs.requested + bytes + scratch > env->limit)
+	held += problem.n * sort_rec_size(problem.format);
+	if (held + env->recs.requested <= env->limit)
 	{
-		sort_threads_release();
-		return false;
+		bulk_reserve(env->bulk, &recs, problem.n * sort_rec_size(problem.format), 0);
+		problem.recs = recs.ptr;
+		copy_part_records(split, part, &problem, problem.recs, false);
+		sorted = order_records(env, &problem, held);
 	}
-
-	bulk_reserve(env->bulk, &recs, bytes, 0);
-	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
-	problem.recs = recs.ptr;
-	problem.scratch = env->scratch.ptr;
-	sort_env_note_memory(env, batch_held(batch) + split->blocks.requested + bytes);
-	copy_part_records(split, part, &problem, problem.recs, false);
-	status = kernel->run(&problem);
-	sort_threads_ended(status, sort_algorithms[ALGORITHM_CPU_RADIX].name);
-	copy_part_records(split, part, &problem, problem.result, true);
+	if (sorted)
+		copy_part_records(split, part, &problem, problem.result, true);
 	bulk_free(env->bulk, &recs);
 	bulk_free(env->bulk, &env->scratch);
-	return true;
+	return sorted;
 }
 
 /* ------------------------------------------------------------------------

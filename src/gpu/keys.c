@@ -146,7 +146,7 @@ device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 	const Algorithm *forced = gpusort_forced_algorithm();
 	DeviceJobSpec widest;
 
-	if (env->bound > 0 || env->device_failed || key_needs_comparator(keybuf->cols[0].kind) ||
+	if (env->bound > 0 || env->device_failed || key_traits[keybuf->cols[0].kind].needs_comparator ||
 		device_state() != DEVICE_STATE_READY)
 		return SIZE_MAX;
 	if (forced == NULL)
@@ -167,7 +167,7 @@ static double
 rows_to_expect(const SortEnv *env, const Batch *batch)
 {
 	double		n = batch->keybuf.n;
-	double		bytes = (double) arena_used(&batch->arena) / n + batch_key_cost(batch);
+	double		bytes = (double) arena_used(&batch->arena) / n + batch->key_cost;
 	double		rows = device_rows_expected(env, &batch->keybuf) * STREAM_MARGIN;
 
 	return Min(rows, Max(n, env->limit / bytes) + STREAM_AFTER_ROWS);
@@ -540,95 +540,21 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
  * The result whose chunks arrive while it is read
  * ------------------------------------------------------------------------
  */
-
-/*
- * The device failed: the CPU sorts all rows, and the result continues behind those that were
- * returned, after a check that they are the first.
- */
-static void
-recover(ArrayResult *array, DeviceKeys *dk)
-{
-	SortEnv    *env = dk->env;
-	Batch	   *batch = dk->batch;
-	Sorted		sorted;
-
-	array->more = NULL;
-	array->pos += dk->replaced;
-	device_note_failure(env, dk->decision.algorithm, dk->why);
-	device_keys_close(dk);
-	/* a streamed result has duplicates, too, so the new one must have them */
-	env->distinct = 0;
-	(void) order_batch(env, batch, NULL, false, &sorted);
-	progress_phase(&env->progress, PROGRESS_EMIT);
-	device_check_returned(dk, &sorted, array->pos);
-	device_keys_end(dk);
-
-	array->n = sorted.n;
-	((MemoryResult *) array)->rids = sorted.rids;
-}
-
-/* All received rows were read: receives more. */
-static void
-receive_more(ArrayResult *array)
-{
-	DeviceKeys *dk = array->more;
-	Batch	   *batch = dk->batch;
-
-	if (receive_chunk(dk, &array->n))
-	{
-		if (dk->keep)
-			return;
-		array->pos = 0;
-		return;
-	}
-	if (dk->failed)
-		recover(array, dk);
-	else
-	{
-		device_keys_end(dk);
-		array->more = NULL;
-	}
-	/* buffered keys were kept for recover() */
-	batch_free_keys(batch, array->base.env->bulk);
-	tiebreak_release(array->base.env->tiebreak);
-}
-
 static bool
-streamed_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
+device_keys_more(DeviceKeys *dk, ArrayResult *array, bool *failed)
 {
-	ArrayResult *array = (ArrayResult *) result;
+	bool		received = receive_chunk(dk, &array->n);
 
-	if (array->more != NULL && forward && array->pos >= array->n)
-		receive_more(array);
-	return result_rows_next(result, forward, slot);
-}
-
-static void
-streamed_end(SortResult *result)
-{
-	ArrayResult *array = (ArrayResult *) result;
-
-	if (array->more != NULL)
-		device_keys_end(array->more);
-	array->more = NULL;
-}
-
-static const ResultMethods streamed_rows_methods = {
-	.kind = RESULT_ROWS,
-	.next = streamed_rows_next,
-	.rewind = result_array_rewind,
-	.mark = result_array_mark,
-	.restore = result_array_restore,
-	.end = streamed_end
-};
-
-/* SortOffload.stream_keys() */
-static void
-result_device_keys_begin(SortResult *result, DeviceKeys *dk)
-{
-	Assert(!dk->env->spec.keys_only);
-	result->methods = &streamed_rows_methods;
-	((ArrayResult *) result)->more = dk;
+	if (received && !dk->keep)
+		array->pos = 0;
+	*failed = !received && dk->failed;
+	if (*failed)
+	{
+		array->pos += dk->replaced;
+		device_note_failure(dk->env, dk->decision.algorithm, dk->why);
+		device_keys_close(dk);
+	}
+	return received;
 }
 
 /* ------------------------------------------------------------------------
@@ -639,17 +565,18 @@ result_device_keys_begin(SortResult *result, DeviceKeys *dk)
 static const SortOffload gpu_offload = {
 	.state = device_state,
 	.keys_after = device_keys_after,
-	.rows_after = device_rows_after,
+	.rows_after = DEVICE_ROWS_AFTER,
 	.begin_keys = device_keys_begin,
 	.send_keys = device_keys_send_chunks,
 	.begin_rows = device_rows_begin,
 	.sort_keys = device_keys_sort,
-	.stream_keys = result_device_keys_begin,
+	.more_keys = device_keys_more,
+	.check_returned = device_check_returned,
 	.end_keys = device_keys_end
 };
 
 void
 gpu_init(void)
 {
-	sort_offload_register(&gpu_offload);
+	sort_offload = &gpu_offload;
 }

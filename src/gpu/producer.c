@@ -32,7 +32,7 @@
 #include "kernel/rec.h"
 #include "miscadmin.h"
 #include "service/service.h"
-#include "store/row.h"
+#include "store/store.h"
 
 /* The keys of the first rows are examined; at most 1/EXAMINE_EQUAL of these may be equal. */
 #define EXAMINE_ROWS	1000
@@ -86,7 +86,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 		device_rows_set_room(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
 		dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 								   DEVICE_JOB_CHUNKS, patience_us, &why);
-		if (dev->job != NULL && !device_job_reserve_producers(dev->job, participants))
+		if (dev->job != NULL && !device_job_reserve_producers(dev->job, participants, &producer->job))
 		{
 			device_job_close(dev->job);
 			dev->job = NULL;
@@ -99,7 +99,6 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	}
 	device_rows_show(dev);
 	producer->on = true;
-	device_job_name(dev->job, &producer->job);
 	producer->spec = dev->spec;
 	producer->secret = dev->secret;
 	producer->row_bytes = row_bytes;
@@ -153,6 +152,7 @@ void
 producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+	DeviceJobName name;
 
 	dev->rows = sent_to_device->rows;
 	dev->units = sent_to_device->units;
@@ -161,7 +161,7 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 	dev->job->bytes_up = sent_to_device->bytes;
 	dev->env->progress.now->rows_in = sent_to_device->rows;
 	/* release the slots of workers that have no rows and opened no producer */
-	(void) device_job_reserve_producers(dev->job, 0);
+	(void) device_job_reserve_producers(dev->job, 0, &name);
 }
 
 /* ------------------------------------------------------------------------
@@ -329,7 +329,7 @@ producer_put_page(Sink *sink, RowPage *page, int *done)
 	if (!prepare_put(producer))
 		return SINK_FAILED;
 	if (unlikely(!producer->has_common))
-		return sink_put_rows(sink, page, done);
+		return SINK_TAKEN;
 	return taken_or_failed(producer, sink_device_rows_put_page(sink, page, done));
 }
 

@@ -15,7 +15,7 @@
 #include "postgres.h"
 
 #include "gpu/gpu_internal.h"
-#include "store/row.h"
+#include "store/store.h"
 
 /* ------------------------------------------------------------------------
  * Up
@@ -245,7 +245,7 @@ note_returned(DeviceRows *dev, const RowStream *stream, const char *next_first)
 	if (more || dev->job->failed)
 		returned_rows_note(dev->returned_rows, dev->env->tiebreak, &chunk, more);
 	else
-		returned_rows_end_group(dev->returned_rows);
+		dev->returned_rows->more = false;
 }
 
 /* Releases the chunk that was read. */

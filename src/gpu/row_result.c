@@ -128,7 +128,7 @@ device_rows_fit_memory(const DeviceRows *dev, const Runs *runs)
 	Size		bytes = (Size) dev->units << 3;
 
 	return runs->n == 0 && !gpusort_verify &&
-		bytes + dev->rows * batch_key_cost(dev->batch) <= dev->env->limit &&
+		bytes + dev->rows * dev->batch->key_cost <= dev->env->limit &&
 		dev->rows <= dev->batch->max_rows &&
 		arena_has_rids(&dev->batch->arena, bytes);
 }
@@ -300,7 +300,11 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 			(dev->held ? dev->held_rows - stream->stream.left - stream->stream.behind : 0);
 		result->returned_sum = stream->stream.sum - sum;
 		if (dev->returned_rows != NULL && !device_rows_notes_returned(dev))
-			returned_rows_note_all(dev->returned_rows, result->returned, result->returned_sum);
+		{
+			returned_rows_reset(dev->returned_rows);
+			dev->returned_rows->before = result->returned;
+			dev->returned_rows->before_sum = result->returned_sum;
+		}
 		return false;
 	}
 	/* all rows are returned: free the device's memory at once */

@@ -5,7 +5,7 @@
  * Keys that do not hold the whole value (of text, for example) may be equal for different
  * rows.  The device sorts by keys and is stable, so rows with equal keys are neighbours; they
  * form a group, and only groups need the comparator.  Each row carries a 16-bit mark, a hash
- * of its key (store/row.h), so that no key is computed again on the host.  Two different keys
+ * of its key (store/store.h), so that no key is computed again on the host.  Two different keys
  * with the same mark form one group, which is correct: a group is ordered by all values.
  *
  * Most keys are unique.  The marks of the next LOOK_AHEAD rows are compared; rows whose mark
@@ -30,7 +30,7 @@
 #include "gpu/gpu_internal.h"
 #include "miscadmin.h"
 #include "sort/sort.h"
-#include "store/row.h"
+#include "store/store.h"
 
 /* Marks of this number of rows are compared before the first row is returned. */
 #define LOOK_AHEAD		64
@@ -115,7 +115,7 @@ begin_sorter(TieResolver *resolver)
 		resolver->out = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
 		MemoryContextSwitchTo(old);
 	}
-	sorter_begin(resolver->sorter, 0, resolver->n);
+	sorter_begin(resolver->sorter, &(SortBegin) {.rows_expected = resolver->n});
 	resolver->sorting = true;
 	resolver->sorter_rows = resolver->sorter_sum = 0;
 	for (size_t i = 0; i < resolver->n; i++)
@@ -129,7 +129,7 @@ static void
 end_sorter(TieResolver *resolver)
 {
 	SortReport *report = &resolver->env->report;
-	const SortReport *of_group = sorter_report(resolver->sorter);
+	const SortReport *of_group = resolver->sorter->report;
 
 	report->memory_peak = Max(report->memory_peak, of_group->memory_peak);
 	report->disk_bytes = Max(report->disk_bytes, of_group->disk_bytes);

@@ -40,10 +40,7 @@
 #include "gpu/gpu_internal.h"
 #include "miscadmin.h"
 #include "settings.h"
-#include "store/row.h"
-
-/* Bytes of rows at which a sort first considers row mode. */
-#define DEVICE_ROWS_AFTER		((Size) 32 * 1024 * 1024)
+#include "store/store.h"
 
 /* A part's job has room for this multiple of the expected rows. */
 #define PART_MARGIN			1.1
@@ -192,10 +189,9 @@ sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 
 		if (unlikely(answer == SINK_FAILED))
 			device_rows_fail(dev);
-		if (unlikely(answer != SINK_TAKEN))
-			return answer;
+		return answer;
 	}
-	return sink_put_rows(sink, page, done);
+	return SINK_TAKEN;
 }
 
 /* Sends the rows of the batch, in input order; false if one has no room, or the device failed. */
@@ -489,12 +485,6 @@ rows_may_move(const SortEnv *env, const Batch *batch)
 	return env->spec.can_rerun(env->spec.can_rerun_arg);
 }
 
-Size
-device_rows_after(const SortEnv *env)
-{
-	return device_state() == DEVICE_STATE_READY ? Min(env->limit, DEVICE_ROWS_AFTER) : env->limit;
-}
-
 Sink *
 sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
 {
@@ -526,6 +516,5 @@ device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 		*allowed = false;
 		return NULL;
 	}
-	batch_free(batch, env->bulk);
 	return sink_device_rows_create(env, batch, dev);
 }

@@ -492,10 +492,10 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	INSTR_TIME_SET_CURRENT(clock);
 	spec->memory = (Size) maintenance_work_mem * 1024;
 	sorter = sorter_create(spec);
-	sorter_begin(sorter, 0, heap_rows_expected(heap));
+	sorter_begin(sorter, &(SortBegin) {.rows_expected = heap_rows_expected(heap)});
 	heap_read(heap, index, info, NULL, NULL, sorter, &read);
 	heap_read_report(read.rows);
-	report = sorter_report(sorter);
+	report = sorter->report;
 	counters.page_scan = read.by_page;
 	counters.heap_rows = read.live;
 	counters.rows = read.rows;

@@ -130,7 +130,7 @@ static bool
 prepare_cluster_pages(ClusterSort *sort)
 {
 	TupleDesc	desc = sort->spec.desc;
-	const KeyBuffer *keybuf = sorter_key_buffer(sort->sorter);
+	const KeyBuffer *keybuf = sort->sorter->keybuf;
 	AttrNumber *atts;
 
 	if (desc->natts != RelationGetDescr(sort->copy->old_heap)->natts)
@@ -450,7 +450,8 @@ cluster_prefers_sort(Relation heap)
 			found = true;
 			prefers &= index->rd_rel->relam == BTREE_AM_OID && index_sort_spec(index, &spec, &reason);
 			for (int k = 0; prefers && k < spec.nkeys; k++)
-				prefers &= !key_needs_comparator(spec.keys[k].kind) && !key_nested(spec.keys[k].kind);
+				prefers &= !key_traits[spec.keys[k].kind].needs_comparator &&
+					!key_traits[spec.keys[k].kind].nested;
 		}
 		RelationClose(index);
 	}
@@ -481,12 +482,12 @@ copy_sorted(ClusterSort *sort)
 	sort->rewrite = begin_heap_rewrite(copy->old_heap, copy->new_heap, copy->oldest_xmin, copy->xid_cutoff,
 									   copy->multi_cutoff);
 	sort->sorter = sorter_create(&sort->spec);
-	sorter_begin(sort->sorter, 0, heap_rows_expected(copy->old_heap));
+	sorter_begin(sort->sorter, &(SortBegin) {.rows_expected = heap_rows_expected(copy->old_heap)});
 	sort->by_page = prepare_cluster_pages(sort);
 	if (!sort->by_page)
 		prepare_single_rows(sort);
 	scan_heap(sort);
-	report = sorter_report(sort->sorter);
+	report = sort->sorter->report;
 	counters->page_scan = sort->by_page;
 	counters->heap_rows = counters->rows = *copy->num_tuples;
 	/* runs were written during the scan */

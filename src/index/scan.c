@@ -268,7 +268,7 @@ prepare_pages(HeapReader *reader)
 {
 	TupleDesc	heap_desc = RelationGetDescr(reader->heap);
 	RowPage    *page = &reader->page;
-	const KeyBuffer *keybuf = sorter_key_buffer(reader->sorter);
+	const KeyBuffer *keybuf = reader->sorter->keybuf;
 	AttrNumber	atts[INDEX_MAX_KEYS];
 
 	if (reader->info->ii_Predicate != NIL ||

@@ -113,10 +113,10 @@ sort_share(IndexWorkers *build, int me)
 	build->spec.memory = build->shared->memory;
 	build->spec.participants = build->shared->participants;
 	build->sorter = sorter_create(&build->spec);
-	sorter_begin(build->sorter, 0, build->shared->rows_expected);
+	sorter_begin(build->sorter, &(SortBegin) {.rows_expected = build->shared->rows_expected});
 	heap_read(build->heap, build->index, build->info, &build->shared->blocks, build->snapshot,
 			  build->sorter, &read);
-	report = sorter_report(build->sorter);
+	report = build->sorter->report;
 	counters->page_scan = read.by_page;
 	counters->heap_rows = read.live;
 	counters->rows = read.rows;

@@ -12,17 +12,47 @@
 
 #include "postgres.h"
 
+#include "access/attnum.h"
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "compat.h"
 #include "kernel/sort_kernel.h"
 #include "key/type/bytes.h"
 #include "key/type/normkey.h"
-#include "key/type/keytype.h"
+#include "key/type/traits.h"
 #include "port/pg_bitutils.h"
-#include "store/memory.h"
+#include "store/store.h"
 
 struct KeyBuffer;
+
+/* ------------------------------------------------------------------------
+ * Key columns: the SQL types that can be sort keys, and the key kind of each
+ * ------------------------------------------------------------------------
+ */
+
+/* One column of the ORDER BY. */
+typedef struct KeyColumn
+{
+	AttrNumber	attno;			/* column of the sort's input, from 1 */
+	Oid			sortop;			/* ordering operator */
+	Oid			collation;
+	bool		nulls_first;
+	bool		descending;
+	KeyKind		kind;
+} KeyColumn;
+
+/*
+ * Sets the kind and direction of key, whose ordering operator and collation are
+ * set.  Returns false and a reason in *why if the operator is not a btree ordering
+ * operator, has no comparison function, or lacks a collation.
+ */
+extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
+
+/*
+ * Does the column sort strings by a collation?  If so, *kind is the kind of the
+ * operator's type, which tells how its strings are stored.
+ */
+extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
 /* ------------------------------------------------------------------------
  * The input's order
@@ -234,15 +264,15 @@ key_range_union(KeyRange *range, const KeyRange *other)
 static inline bool
 key_normkey_unplaced(const KeyBufferColumn *col, uint64 normkey)
 {
-	return key_may_be_unplaced(col->kind) &&
-		normkey == (key_wide(col->kind) ? PG_UINT64_MAX ^ col->flip : (uint32) (PG_UINT32_MAX ^ col->flip));
+	return key_traits[col->kind].may_be_unplaced &&
+		normkey == (key_traits[col->kind].wide ? PG_UINT64_MAX ^ col->flip : (uint32) (PG_UINT32_MAX ^ col->flip));
 }
 
 /* Does the range have a value without a normalized key?  Then only the comparator decides. */
 static inline bool
 key_range_unplaced(const KeyBufferColumn *col, const KeyRange *range)
 {
-	return key_may_be_unplaced(col->kind) && range->min <= range->max &&
+	return key_traits[col->kind].may_be_unplaced && range->min <= range->max &&
 		(col->flip != 0 ? range->min == 0 : range->max >= key_unplaced(col->kind));
 }
 
@@ -347,7 +377,7 @@ keybuf_row(KeyBuffer *keybuf, const KeyWriter *writer, const Datum *values, cons
 extern KeyMaker key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind);
 
 /*
- * Type and collation of the first parts that the key maker has seen (key_nested()
+ * Type and collation of the first parts that the key maker has seen (nested
  * kinds).  Normalized keys of two processes compare only if these are the same.  0: no
  * value has been seen, or the kind has no parts.
  */
@@ -591,7 +621,7 @@ extern void key_layout_narrow(KeyLayout *layout, const KeyBuffer *keybuf, ByteDi
 extern uint64 key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout);
 
 /*
- * Layout for pack_words() whose keys have this number of bits, fewer than layout's.
+ * Layout for packed records whose keys have this number of bits, fewer than layout's.
  * layout must be for the key buffer's own ranges.  The first column that does not fit
  * is quantized, and later columns are dropped.  Returns false if that column is no
  * float8, or if the scale does not pay.
@@ -602,16 +632,12 @@ extern bool quantized_layout(KeyLayout *quantized, const KeyLayout *layout, cons
 extern void keybuf_ranges(const KeyBuffer *keybuf, KeyRange *ranges);
 
 /*
- * Writes all rows as records.
- *
- * pack_words() writes SORT_REC_PACKED: the rid in the lowest rid_bits, above it the
- * key's uppermost key_bits (key_bits + rid_bits <= 64).  pack_wide() writes SORT_REC_64
- * (total_bits <= 64), or SORT_REC_128 with the key's uppermost 128 bits.
+ * Writes all rows as records.  SORT_REC_PACKED has the rid in the lowest rid_bits, above it
+ * the key's uppermost key_bits (key_bits + rid_bits <= 64).  SORT_REC_64 is for a layout of
+ * up to 64 bits; SORT_REC_128 has the key's uppermost 128 bits.
  */
-extern void pack_words(const KeyBuffer *keybuf, const KeyLayout *layout,
-					   int key_bits, int rid_bits, uint64 *words, KeyOrder *order);
-extern void pack_wide(const KeyBuffer *keybuf, const KeyLayout *layout,
-					  SortRecFormat format, void *recs, KeyOrder *order);
+extern void pack_records(const KeyBuffer *keybuf, const KeyLayout *layout, SortRecFormat format,
+						 int key_bits, int rid_bits, void *recs, KeyOrder *order);
 
 /*
  * Writes the keys of rows [start, start + count), without rids: uint32, uint64 or Key128
@@ -661,26 +687,7 @@ typedef struct CommonKeyRange
 	BytesPrefix prefixes[KEY_MAX_COLUMNS];	/* of string columns */
 } CommonKeyRange;
 
-/* Do all processes make the same normalized keys for this kind, with enough detail? */
-static inline bool
-key_same_in_processes(KeyKind kind)
-{
-	return key_exact(kind) || key_by_bytes(kind) || (kind >= KEY_NUMERIC && kind <= KEY_BITS);
-}
-
-/* Sets the common key range of no rows. */
-extern void common_range_init(CommonKeyRange *common_range);
-
 /* Completes a sort's own ranges, which common_range has, by its key buffer's prefixes. */
 extern void common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf);
-
-/* Widens a common key range by another one.  keybuf tells the columns of both. */
-extern void common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, const KeyBuffer *keybuf);
-
-/* Sets and freezes the prefixes of a new key buffer. */
-extern void common_range_apply(const CommonKeyRange *common_range, KeyBuffer *keybuf);
-
-/* Do all buffered rows lie in the common key range? */
-extern bool common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf);
 
 #endif							/* GPUSORT_KEY_KEY_H */

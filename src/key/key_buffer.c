@@ -36,9 +36,9 @@ add_column(KeyBuffer *keybuf, const KeyColumn *key, KeyKind kind)
 
 	col->kind = kind;
 	col->att = key->attno - 1;
-	col->wide = key_wide(kind);
-	col->computed = key_computed(kind);
-	col->by_bytes = key_by_bytes(kind);
+	col->wide = key_traits[kind].wide;
+	col->computed = key_traits[kind].computed;
+	col->by_bytes = key_traits[kind].by_bytes;
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);
@@ -59,15 +59,15 @@ keybuf_init(KeyBuffer *keybuf, const KeyColumn *keys, int nkeys, bool keys_only)
 
 	for (int k = 0; k < nkeys; k++)
 	{
-		for (int word = 0; word < key_words(keys[k].kind); word++)
+		for (int word = 0; word < key_traits[keys[k].kind].words; word++)
 		{
 			KeyKind		kind = keys[k].kind + word;
 
 			if (bits >= KEYBUF_MAX_BITS || keybuf->ncols == KEY_MAX_COLUMNS)
 				return;
 			add_column(keybuf, &keys[k], kind);
-			bits += key_wide(kind) ? 64 : 32;
-			exact &= key_exact(kind);
+			bits += key_traits[kind].wide ? 64 : 32;
+			exact &= key_traits[kind].exact;
 		}
 	}
 	keybuf->complete = true;
@@ -83,7 +83,7 @@ keybuf_writer_init(KeyWriter *writer, MemoryContext cxt, BulkOwner *owner, const
 	writer->owner = owner;
 	for (int k = 0; c < keybuf->ncols; k++)
 	{
-		for (int word = 0; word < key_words(keys[k].kind) && c < keybuf->ncols; word++, c++)
+		for (int word = 0; word < key_traits[keys[k].kind].words && c < keybuf->ncols; word++, c++)
 			writer->makers[c] = key_maker_create(cxt, &keys[k], keybuf->cols[c].kind);
 	}
 }
@@ -479,7 +479,7 @@ keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, 
 {
 	KeyRange	seen;
 
-	if (key_by_bytes(kind))
+	if (key_traits[kind].by_bytes)
 	{
 		/* each string may shorten the prefix, which changes the range */
 		for (int i = 0; i < count; i++)
@@ -494,7 +494,7 @@ keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, 
 
 		key_range_add(&seen, normkey);
 		key_range_add_bits(&seen, normkey);
-		if (key_wide(kind))
+		if (key_traits[kind].wide)
 			((uint64 *) col->normkeys)[at + i] = normkey;
 		else
 			((uint32 *) col->normkeys)[at + i] = (uint32) normkey;
@@ -587,20 +587,6 @@ page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter 
  */
 
 void
-common_range_init(CommonKeyRange *common_range)
-{
-	memset(common_range, 0, sizeof(*common_range));
-	for (int c = 0; c < KEY_MAX_COLUMNS; c++)
-		key_range_init(&common_range->ranges[c]);
-}
-
-static inline bool
-has_values(const KeyRange *range)
-{
-	return range->min <= range->max;
-}
-
-void
 common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf)
 {
 	for (int c = 0; c < keybuf->ncols; c++)
@@ -608,77 +594,10 @@ common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf)
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
 		common_range->prefixes[c] = col->prefix;
-		if (col->by_bytes && has_values(&common_range->ranges[c]))
+		if (col->by_bytes && common_range->ranges[c].min <= common_range->ranges[c].max)
 			string_give_up_prefix(col, &common_range->ranges[c], &common_range->prefixes[c]);
 		/* in each process other values may have no normalized key */
 		if (key_range_unplaced(col, &common_range->ranges[c]))
 			key_range_give_up(&common_range->ranges[c]);
 	}
-}
-
-/* Shortens the prefixes of two string columns to their common prefix. */
-static void
-unite_prefixes(const KeyBufferColumn *like, KeyRange *a, BytesPrefix *ap,
-			   KeyRange *b, const BytesPrefix *bp)
-{
-	KeyBufferColumn col = *like;
-	int			common = (int) bytes_common((const char *) ap->bytes, ap->len,
-											(const char *) bp->bytes, bp->len);
-
-	col.prefix = *ap;
-	string_shift_range(&col, ap->len, common, a);
-	col.prefix = *bp;
-	string_shift_range(&col, bp->len, common, b);
-	ap->len = common;
-}
-
-void
-common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, const KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyBufferColumn *col = &keybuf->cols[c];
-		KeyRange	range = other->ranges[c];
-
-		if (col->by_bytes && has_values(&range))
-		{
-			if (has_values(&common_range->ranges[c]))
-				unite_prefixes(col, &common_range->ranges[c], &common_range->prefixes[c],
-							   &range, &other->prefixes[c]);
-			else
-				common_range->prefixes[c] = other->prefixes[c];
-		}
-		key_range_union(&common_range->ranges[c], &range);
-	}
-}
-
-void
-common_range_apply(const CommonKeyRange *common_range, KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		if (keybuf->cols[c].by_bytes && has_values(&common_range->ranges[c]))
-			keybuf->cols[c].prefix = common_range->prefixes[c];
-	}
-	keybuf_freeze(keybuf);
-}
-
-bool
-common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyRange *have = &keybuf->cols[c].range;
-		const KeyRange *known = &common_range->ranges[c];
-
-		if (has_values(have) &&
-			(have->min < known->min || have->max > known->max ||
-			 (have->inexact && !known->inexact) ||
-			 (keybuf->cols[c].computed &&
-			  ((have->set & ~known->set) != 0 || (known->common & ~have->common) != 0))))
-			return false;
-		if (have->has_null && !known->has_null)
-			return false;
-	}
-	return true;
 }

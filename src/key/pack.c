@@ -580,7 +580,8 @@ fold128(const KeyBuffer *keybuf, const KeyLayout *layout, size_t start, int coun
 	}
 }
 
-void
+/* pack_records() as SORT_REC_PACKED. */
+static void
 pack_words(const KeyBuffer *keybuf, const KeyLayout *layout,
 		   int key_bits, int rid_bits, uint64 *words, KeyOrder *order)
 {
@@ -622,7 +623,8 @@ pack_words(const KeyBuffer *keybuf, const KeyLayout *layout,
 	order->ascents = ascents;
 }
 
-void
+/* pack_records() as SORT_REC_64 or SORT_REC_128. */
+static void
 pack_wide(const KeyBuffer *keybuf, const KeyLayout *layout,
 		  SortRecFormat format, void *recs, KeyOrder *order)
 {
@@ -678,6 +680,16 @@ pack_wide(const KeyBuffer *keybuf, const KeyLayout *layout,
 			}
 		}
 	}
+}
+
+void
+pack_records(const KeyBuffer *keybuf, const KeyLayout *layout, SortRecFormat format,
+			 int key_bits, int rid_bits, void *recs, KeyOrder *order)
+{
+	if (format == SORT_REC_PACKED)
+		pack_words(keybuf, layout, key_bits, rid_bits, recs, order);
+	else
+		pack_wide(keybuf, layout, format, recs, order);
 }
 
 void

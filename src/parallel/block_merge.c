@@ -1,31 +1,259 @@
 /*
  * block_merge.c
- *	  Sorted streams of row blocks: sources for a merge, and merged rows in blocks again.
+ *	  Sorted streams of row blocks: written to rings, merged, and written again.
  *
- * A stream is the ring of another participant or this process's own sort.  The
- * merge reads the rows where they lie in their block; a block is freed when the
- * merge asks for the next one (merge_tree.c).
+ * A worker writes its own sorted rows to the blocks of its ring, and the leader merges all
+ * rings.  With many workers two of them also merge: each merges the rings of its group and its
+ * own rows into its ring (exchange.c).  Such a refill copies rows and keys and makes nothing
+ * new.
  *
- * Parallel plans promise no order for equal rows; those of an index build are ordered by
- * their TIDs.
+ * A writer copies rows to the block first, in the order of the sort's result.  Then it makes
+ * their keys from the copies, which are in the CPU cache: column by column, as for rows of a
+ * heap page, and packed in the layout of all participants' rows.
  *
- * A refill writes merged rows to blocks again, for two-level merges.  It copies the
- * keys with the rows.
+ * The merge reads the rows where they lie in their block; a block is freed when the merge asks
+ * for the next one (merge_tree.c).  Parallel plans promise no order for equal rows; those of an
+ * index build are ordered by their TIDs.
  *
- * Memory: the merge; one row of each stream that is longer than a block; a block
- * and a block writer for the own sort; a block's keys and places for a refill.
+ * Memory: a block's keys and places for a writer and for a refill; the merge; one row of each
+ * stream that is longer than a block; a block for the own sort.  A worker's memory lies in a
+ * context that is deleted when its ring has ended.
+ *
+ * On error: see exchange.c.
  */
 #include "postgres.h"
 
 #include "key/key.h"
 #include "miscadmin.h"
 #include "parallel/parallel.h"
-#include "store/row.h"
+#include "store/store.h"
 #include "tiebreak/tiebreak.h"
 #include "utils/memutils.h"
 
 /* Rows that a node of the merge merges at a time. */
 #define BLOCK_MERGE_BATCH	128
+
+/* Bytes for rows, keys and offsets. */
+#define ROW_BLOCK_ROOM		(ROW_BLOCK_SIZE - offsetof(RowBlock, rows))
+
+/* Most bytes of a piece of a row. */
+#define ROW_BLOCK_PIECE		(ROW_BLOCK_ROOM - 3 * ROW_BLOCK_KEY_ALIGN)
+
+/* Most rows of a block: a row has at least 16 bytes, a key at least 8. */
+#define ROW_BLOCK_MAX_ROWS	(ROW_BLOCK_ROOM / (16 + sizeof(uint64) + sizeof(RowPlace)))
+
+/* Do n rows with keys of key_bytes each, and bytes in all, fit a block? */
+static inline bool
+row_block_has_room(Size bytes, Size n, Size key_bytes)
+{
+	return bytes + n * (key_bytes + sizeof(RowPlace)) <= ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
+}
+
+/*
+ * Completes a block that has n rows: sets the offsets of the keys, and stores the row
+ * offsets.
+ */
+static inline void
+row_block_divide(RowBlock *block, uint32 n, Size bytes, Size key_bytes, const RowPlace *places)
+{
+	block->n = n;
+	block->bytes = bytes;
+	block->whole = 0;
+	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, bytes);
+	block->places_at = block->keys_at + n * key_bytes;
+	memcpy(block->rows + block->places_at, places, n * sizeof(RowPlace));
+}
+
+/*
+ * Writes the next piece of a row longer than a block, from byte *at on, and
+ * advances *at; true if it was the last piece.  The first piece counts as the
+ * block's row, and the caller adds the key at block->keys_at.
+ */
+static inline bool
+row_block_put_piece(RowBlock *block, MinimalTuple row, Size *at)
+{
+	Size		size = MAXALIGN(row->t_len);
+
+	block->n = *at == 0 ? 1 : 0;
+	block->whole = size;
+	block->bytes = Min(ROW_BLOCK_PIECE, size - *at);
+	memcpy(block->rows, (const char *) row + *at, block->bytes);
+	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
+	*at += block->bytes;
+	return *at == size;
+}
+
+/* Width of keys in blocks of this layout. */
+static inline int
+block_key_bits(const KeyLayout *layout)
+{
+	return layout->total_bits <= 64 ? 64 : 128;
+}
+
+/* ------------------------------------------------------------------------
+ * Writer: sorted rows into blocks, with keys in the common key range
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct BlockWriter
+{
+	BulkOwner  *bulk;
+	KeyBuffer	keybuf;			/* keys of the block's rows */
+	KeyWriter	keys;
+	CommonKeyRange common_range;
+	KeyLayout	layout;
+	int			key_bits;		/* 64 or 128 */
+	RowPage    *page;			/* working memory of keybuf_stored_rows() */
+	TupleTableSlot *slot;		/* a row to be deformed */
+	TupleTableSlot *row_slot;	/* the result's row */
+
+	/* the result's next row, in no block yet; or NULL */
+	MinimalTuple pending;
+	Size		pending_at;		/* bytes of it already written in pieces */
+	RowPlace	places[ROW_BLOCK_MAX_ROWS];
+} BlockWriter;
+
+/* Sets and freezes the prefixes of a new key buffer. */
+static void
+common_range_apply(const CommonKeyRange *common_range, KeyBuffer *keybuf)
+{
+	for (int c = 0; c < keybuf->ncols; c++)
+	{
+		if (keybuf->cols[c].by_bytes && common_range->ranges[c].min <= common_range->ranges[c].max)
+			keybuf->cols[c].prefix = common_range->prefixes[c];
+	}
+	keybuf_freeze(keybuf);
+}
+
+/* Do all buffered rows lie in the common key range? */
+static bool
+common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf)
+{
+	for (int c = 0; c < keybuf->ncols; c++)
+	{
+		const KeyRange *have = &keybuf->cols[c].range;
+		const KeyRange *known = &common_range->ranges[c];
+
+		if (have->min <= have->max &&
+			(have->min < known->min || have->max > known->max ||
+			 (have->inexact && !known->inexact) ||
+			 (keybuf->cols[c].computed &&
+			  ((have->set & ~known->set) != 0 || (known->common & ~have->common) != 0))))
+			return false;
+		if (have->has_null && !known->has_null)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Creates a writer for sorted rows of spec, in the current memory context.
+ * common_range contains the keys of all rows that will be merged.
+ */
+static BlockWriter *
+block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range)
+{
+	BlockWriter *writer = palloc0(sizeof(BlockWriter));
+
+	writer->bulk = bulk_owner_create(CurrentMemoryContext, NULL);
+	writer->common_range = *common_range;
+	keybuf_init(&writer->keybuf, spec->keys, spec->nkeys, true);
+	keybuf_writer_init(&writer->keys, CurrentMemoryContext, writer->bulk, &writer->keybuf, spec->keys);
+	keybuf_begin(&writer->keybuf);
+	common_range_apply(common_range, &writer->keybuf);
+	keybuf_reserve(&writer->keybuf, writer->bulk, ROW_BLOCK_MAX_ROWS);
+	key_layout(&writer->layout, &writer->keybuf, common_range->ranges);
+	writer->key_bits = block_key_bits(&writer->layout);
+	writer->page = row_page_create_stored(spec->desc, &writer->keybuf);
+	writer->slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
+	writer->row_slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
+	return writer;
+}
+
+/* Writes the keys of the block's rows, or of the row that the block has a piece of. */
+static void
+write_block_keys(BlockWriter *writer, RowBlock *block, const char *rows)
+{
+	keybuf_reset(&writer->keybuf);
+	keybuf_stored_rows(&writer->keybuf, &writer->keys, writer->slot, writer->page, rows, block->n);
+	/* keys outside the range would not compare with other participants' keys */
+	if (!common_range_holds(&writer->common_range, &writer->keybuf))
+		elog(ERROR, "key outside the common key range of a parallel sort");
+	pack_keys(&writer->keybuf, &writer->layout, writer->key_bits, 0, block->n,
+			  block->rows + block->keys_at);
+}
+
+/* Writes the next piece of a row longer than a block; the first piece has its key. */
+static void
+write_piece(BlockWriter *writer, RowBlock *block)
+{
+	bool		last = row_block_put_piece(block, writer->pending, &writer->pending_at);
+
+	if (block->n > 0)
+		write_block_keys(writer, block, (const char *) writer->pending);
+	if (last)
+		writer->pending = NULL;
+}
+
+/* Sets pending to the result's next row. */
+static pg_attribute_always_inline void
+next_pending(BlockWriter *writer, SortResult *result, ResultKind kind)
+{
+	TupleTableSlot *slot = writer->row_slot;
+
+	writer->pending = result_next(result, kind, true, slot) ?
+		((MinimalTupleTableSlot *) slot)->mintuple : NULL;
+	writer->pending_at = 0;
+}
+
+/* block_writer_fill() for a constant kind of result. */
+static pg_attribute_always_inline bool
+fill_block(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
+{
+	Size		key_bytes = writer->key_bits / 8;
+	Size		bytes = 0;
+	uint32		n = 0;
+
+	if (writer->pending == NULL)
+		next_pending(writer, result, kind);
+	if (writer->pending == NULL)
+		return false;
+	if (!row_block_has_room(MAXALIGN(writer->pending->t_len), 1, key_bytes))
+	{
+		write_piece(writer, block);
+		return true;
+	}
+
+	do
+	{
+		Size		size = MAXALIGN(writer->pending->t_len);
+
+		if (!row_block_has_room(bytes + size, n + 1, key_bytes))
+			break;
+		row_copy(block->rows + bytes, (const char *) writer->pending, writer->pending->t_len);
+		writer->places[n++] = bytes / sizeof(uint64);
+		bytes += size;
+		next_pending(writer, result, kind);
+	} while (writer->pending != NULL);
+
+	row_block_divide(block, n, bytes, key_bytes, writer->places);
+	write_block_keys(writer, block, block->rows);
+	return true;
+}
+
+/* Fills a block with the result's next rows; false if there are none. */
+static bool
+block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block)
+{
+	if (result->methods->kind == RESULT_ROWS)
+		return fill_block(writer, result, RESULT_ROWS, block);
+	return fill_block(writer, result, RESULT_PLAIN, block);
+}
+
+/* ------------------------------------------------------------------------
+ * Merge of streams
+ * ------------------------------------------------------------------------
+ */
 
 /* A stream of blocks. */
 struct BlockSource
@@ -114,7 +342,6 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
 	TieBreak   *tiebreak;
-	MergeTree  *tree;
 	bool		wide;
 
 	/* the key buffer holds no rows; the layout equals that of the writers */
@@ -130,12 +357,7 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 		sources[i]->cxt = CurrentMemoryContext;
 	}
 	pfree(keybuf);
-	tree = merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, wide, layout.exact, tiebreak);
-	tree->by_tid = spec->by_tid;
-	merge_tree_set_distinct(tree, spec->distinct,
-							distinct_test(distinct_columns(spec->keys, spec->distinct), &layout,
-										  Min(layout.total_bits, 128)));
-	return tree;
+	return merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, spec, &layout, tiebreak);
 }
 
 /* ------------------------------------------------------------------------
@@ -176,7 +398,8 @@ ring_source_next(BlockSource *source)
 	return block;
 }
 
-BlockSource *
+/* A worker's ring, read by reader (a ring or EXCHANGE_LEADER); gone as in exchange_next_block(). */
+static BlockSource *
 block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone, void *gone_arg)
 {
 	RingSource *source = palloc0(sizeof(RingSource));
@@ -216,7 +439,8 @@ block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortR
  * ------------------------------------------------------------------------
  */
 
-struct BlockRefill
+/* Writes merged rows to blocks again: copies rows and keys, and makes nothing new. */
+typedef struct BlockRefill
 {
 	MergeTree  *merge;
 	bool		begun;
@@ -232,9 +456,10 @@ struct BlockRefill
 	 * it is full.
 	 */
 	char		keys[FLEXIBLE_ARRAY_MEMBER];
-};
+} BlockRefill;
 
-BlockRefill *
+/* Creates a refill of a merge that has returned no row, in the current memory context. */
+static BlockRefill *
 block_refill_create(MergeTree *merge)
 {
 	Size		key_bytes = merge->wide ? sizeof(uint128) : sizeof(uint64);
@@ -274,7 +499,8 @@ fill_piece(BlockRefill *refill, RowBlock *block)
 	}
 }
 
-bool
+/* Fills a block with the merge's next rows and their keys; false if there are none. */
+static bool
 block_refill_fill(BlockRefill *refill, RowBlock *block)
 {
 	Size		bytes = 0;
@@ -308,4 +534,92 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
 	row_block_divide(block, n, bytes, refill->key_bytes, refill->places);
 	memcpy(block->rows + block->keys_at, refill->keys, n * refill->key_bytes);
 	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Both ends of the rings
+ * ------------------------------------------------------------------------
+ */
+
+/* Writes the worker's own rows to its ring. */
+static void
+write_own(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve, void *arg)
+{
+	BlockWriter *writer = block_writer_create(spec, exchange_common_range(ex, spec->keys, spec->nkeys));
+	RowBlock   *block;
+
+	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_writer_fill(writer, own, block))
+	{
+		exchange_block_written(ex, ring);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * Merges n other rings and the worker's own rows into its ring.  Returns the number of
+ * duplicates that were dropped.
+ */
+static uint64
+write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, const int *rings, int n,
+			 ExchangeServe serve, void *arg)
+{
+	const CommonKeyRange *common_range = exchange_common_range(ex, spec->keys, spec->nkeys);
+	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
+	MergeTree  *merge;
+	BlockRefill *refill;
+	RowBlock   *block;
+	int			nsources = 0;
+
+	if (own != NULL)
+		sources[nsources++] = block_source_own(spec, common_range, own);
+	for (int i = 0; i < n; i++)
+		sources[nsources++] = block_source_ring(ex, rings[i], ring, NULL, NULL);
+	merge = block_merge_create(spec, common_range, sources, nsources);
+	refill = block_refill_create(merge);
+	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_refill_fill(refill, block))
+	{
+		exchange_block_written(ex, ring);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return merge->dropped;
+}
+
+uint64
+exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve,
+					void *arg)
+{
+	uint64		dropped = 0;
+
+	/* a worker without rows may have to merge other rings */
+	if (exchange_wait_all(ex))
+	{
+		MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks",
+												  ALLOCSET_DEFAULT_SIZES);
+		MemoryContext old = MemoryContextSwitchTo(cxt);
+		int		   *rings = palloc(ex->nrings * sizeof(int));
+		int			n = exchange_rings_of(ex, ring, rings);
+
+		if (n > 0)
+			dropped = write_merged(ex, ring, spec, own, rings, n, serve, arg);
+		else if (own != NULL)
+			write_own(ex, ring, spec, own, serve, arg);
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(cxt);
+	}
+	exchange_end_ring(ex, ring);
+	return dropped;
+}
+
+int
+exchange_open_streams(Exchange *ex, int rings, ExchangeWorkerGone gone, void *arg, BlockSource **sources)
+{
+	int			n = 0;
+
+	for (int r = 0; r < rings; r++)
+	{
+		/* had_one is false, so the stream returns this block again as its first one */
+		if (exchange_next_block(ex, r, EXCHANGE_LEADER, false, gone, arg) != NULL)
+			sources[n++] = block_source_ring(ex, r, EXCHANGE_LEADER, gone, arg);
+	}
+	return n;
 }

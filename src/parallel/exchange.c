@@ -294,6 +294,63 @@ exchange_fail_device(Exchange *ex)
 	ConditionVariableBroadcast(&ex->released_cv);
 }
 
+/* ------------------------------------------------------------------------
+ * Common key range
+ * ------------------------------------------------------------------------
+ */
+
+/* Sets the common key range of no rows. */
+static void
+common_range_init(CommonKeyRange *common_range)
+{
+	memset(common_range, 0, sizeof(*common_range));
+	for (int c = 0; c < KEY_MAX_COLUMNS; c++)
+		key_range_init(&common_range->ranges[c]);
+}
+
+static inline bool
+has_values(const KeyRange *range)
+{
+	return range->min <= range->max;
+}
+
+/* Shortens the prefixes of two string columns to their common prefix. */
+static void
+unite_prefixes(const KeyBufferColumn *like, KeyRange *a, BytesPrefix *ap,
+			   KeyRange *b, const BytesPrefix *bp)
+{
+	KeyBufferColumn col = *like;
+	int			common = (int) bytes_common((const char *) ap->bytes, ap->len,
+											(const char *) bp->bytes, bp->len);
+
+	col.prefix = *ap;
+	string_shift_range(&col, ap->len, common, a);
+	col.prefix = *bp;
+	string_shift_range(&col, bp->len, common, b);
+	ap->len = common;
+}
+
+/* Widens a common key range by another one.  keybuf tells the columns of both. */
+static void
+common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, const KeyBuffer *keybuf)
+{
+	for (int c = 0; c < keybuf->ncols; c++)
+	{
+		const KeyBufferColumn *col = &keybuf->cols[c];
+		KeyRange	range = other->ranges[c];
+
+		if (col->by_bytes && has_values(&range))
+		{
+			if (has_values(&common_range->ranges[c]))
+				unite_prefixes(col, &common_range->ranges[c], &common_range->prefixes[c],
+							   &range, &other->prefixes[c]);
+			else
+				common_range->prefixes[c] = other->prefixes[c];
+		}
+		key_range_union(&common_range->ranges[c], &range);
+	}
+}
+
 CommonKeyRange *
 exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys)
 {

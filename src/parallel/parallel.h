@@ -14,7 +14,7 @@
 #include "sort/sort.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
-#include "store/row.h"
+#include "store/store.h"
 
 /*
  * What EXPLAIN shows of one participant's sort.  Plain data without pointers:
@@ -36,6 +36,34 @@ typedef struct ParticipantReport
 	char		method[64];
 	char		route[ROUTE_REASON_SIZE + 128];
 } ParticipantReport;
+
+/* ------------------------------------------------------------------------
+ * Row block: sorted rows and their keys, passed between processes
+ *
+ * A block is a header, MinimalTuples padded to 8 bytes, the keys of the rows (uint64
+ * or uint128) in the order of the rows, and the offset of each row.  So a merge of
+ * blocks does not read the rows.  A block contains no pointers.
+ *
+ * A row larger than a block is divided into pieces.  The first block has n = 1, the
+ * key and the full length of the row; the following blocks have n = 0.
+ * ------------------------------------------------------------------------
+ */
+
+#define ROW_BLOCK_SIZE		((Size) 64 * 1024)
+
+typedef struct RowBlock
+{
+	uint32		n;				/* number of rows */
+	uint32		bytes;			/* bytes of all rows */
+	uint32		keys_at;		/* offset of the keys; 16-byte aligned */
+	uint32		places_at;		/* offset of the row offsets in rows[] */
+	uint64		whole;			/* full length of a row in pieces; 0: none */
+	uint64		pad2;
+	char		rows[FLEXIBLE_ARRAY_MEMBER];
+} RowBlock;
+
+/* Alignment of blocks, and of keys in them. */
+#define ROW_BLOCK_KEY_ALIGN	16
 
 /* ------------------------------------------------------------------------
  * Exchange: shared memory of a parallel sort's participants
@@ -111,7 +139,7 @@ typedef struct Exchange
 	bool		leader_participation;	/* the leader's setting */
 	DeviceProducer producer;	/* the leader's device job, if there is one */
 	pg_atomic_uint32 device_failed; /* the rows sent to that job are lost */
-	pg_atomic_uint64 first_bound;	/* of sorter_share_bound() */
+	pg_atomic_uint64 first_bound;	/* SortBegin.shared_threshold */
 	pg_atomic_uint32 stopped;
 	ConditionVariable released_cv;
 
@@ -214,48 +242,6 @@ exchange_stopped(Exchange *ex)
 	return pg_atomic_read_u32(&ex->stopped) != 0;
 }
 
-/*
- * Writes the next piece of a row longer than a block, from byte *at on, and
- * advances *at; true if it was the last piece.  The first piece counts as a row
- * of its block, and the caller adds the key at block->keys_at.
- */
-static inline bool
-row_block_put_piece(RowBlock *block, MinimalTuple row, Size *at)
-{
-	Size		size = MAXALIGN(row->t_len);
-
-	block->n = *at == 0 ? 1 : 0;
-	block->whole = size;
-	block->bytes = Min(ROW_BLOCK_PIECE, size - *at);
-	memcpy(block->rows, (const char *) row + *at, block->bytes);
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
-	*at += block->bytes;
-	return *at == size;
-}
-
-/* ------------------------------------------------------------------------
- * Block writer: sorted rows into blocks, with keys in the common key range
- * ------------------------------------------------------------------------
- */
-
-typedef struct BlockWriter BlockWriter;
-
-/* Width of keys in blocks of this layout. */
-static inline int
-block_key_bits(const KeyLayout *layout)
-{
-	return layout->total_bits <= 64 ? 64 : 128;
-}
-
-/*
- * Creates a writer for sorted rows of spec, in the current memory context.
- * common_range contains the keys of all rows that will be merged.
- */
-extern BlockWriter *block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range);
-
-/* Fills a block with the result's next rows; false if there are none. */
-extern bool block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block);
-
 /* ------------------------------------------------------------------------
  * Block merge: merge of sorted streams of row blocks
  * ------------------------------------------------------------------------
@@ -263,10 +249,6 @@ extern bool block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock 
 
 /* A stream of blocks. */
 typedef struct BlockSource BlockSource;
-
-/* A worker's ring, read by the worker "reader" or EXCHANGE_LEADER; gone as in exchange_next_block(). */
-extern BlockSource *block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone,
-									  void *gone_arg);
 
 /* This process's own sort result, in a block of its own memory. */
 extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange *common_range,
@@ -278,19 +260,6 @@ extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange 
  */
 extern MergeTree *block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range,
 									 BlockSource **sources, int n);
-
-/* ------------------------------------------------------------------------
- * Block refill: merged rows into blocks again
- * ------------------------------------------------------------------------
- */
-
-typedef struct BlockRefill BlockRefill;
-
-/* Creates a refill of a merge that has returned no row, in the current memory context. */
-extern BlockRefill *block_refill_create(MergeTree *merge);
-
-/* Fills a block with the merge's next rows and their keys; false if there are none. */
-extern bool block_refill_fill(BlockRefill *refill, RowBlock *block);
 
 /* ------------------------------------------------------------------------
  * Streams: both ends of the rings
@@ -312,5 +281,54 @@ extern uint64 exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, 
  */
 extern int	exchange_open_streams(Exchange *ex, int rings, ExchangeWorkerGone gone, void *arg,
 								  BlockSource **sources);
+
+/* ------------------------------------------------------------------------
+ * Cost model of sorts, for the planner
+ * ------------------------------------------------------------------------
+ */
+
+/* The sort whose cost is asked for. */
+typedef struct SortCostFacts
+{
+	double		rows;			/* rows of all participants */
+	double		row_bytes;		/* average size of a stored row */
+	double		bound;			/* rows wanted; 0: all */
+	bool		in_order;		/* the input is in order or in reverse order */
+	const KeyColumn *keys;
+	int			nkeys;
+} SortCostFacts;
+
+/* Times in microseconds, without the input's own cost. */
+typedef struct SortCost
+{
+	double		sort_us;		/* time until the first row */
+	double		rows_us;		/* time to return all rows */
+} SortCost;
+
+/* A serial sort, with a GPU if that is quicker. */
+extern void sort_cost_serial(const SortCostFacts *facts, SortCost *cost);
+
+/* One participant's sort on its CPU, while all participants sort. */
+extern void sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *cost);
+
+/*
+ * Number of participants of a parallel sort that the machine runs at once.
+ * leader: the leader participates, if the workers are few.  It counts as a whole
+ * participant, because it reads no tuple queues meanwhile.
+ */
+extern double sort_cost_concurrency(int workers, bool leader);
+
+/*
+ * A parallel sort by the faster of two ways: the workers sort and the leader merges;
+ * or, if there is a GPU, all participants send their rows to it.
+ */
+extern void sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
+
+/*
+ * Should the participants send their rows to a device?  forced: yes if that is
+ * possible, even if it takes longer.
+ */
+extern bool sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader,
+									 bool forced);
 
 #endif							/* GPUSORT_PARALLEL_PARALLEL_H */

@@ -22,11 +22,10 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
-#include "parallel/sort_cost.h"
 #include "port/pg_bitutils.h"
 #include "service/service.h"
 #include "settings.h"
-#include "sort/sort_internal.h"
+#include "sort/sort.h"
 
 /* Taking a row into a sort and returning it */
 #define KEY_NS					3.0 /* reading a row's keys */
@@ -79,9 +78,9 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 	{
 		KeyKind		kind = facts->keys[i].kind;
 
-		sum->bits += key_words(kind) * (key_wide(kind) ? 64 : 32);
-		sum->computed += key_computed(kind) ? 1 : 0;
-		sum->needs_comparator |= key_needs_comparator(kind);
+		sum->bits += key_traits[kind].words * (key_traits[kind].wide ? 64 : 32);
+		sum->computed += key_traits[kind].computed ? 1 : 0;
+		sum->needs_comparator |= key_traits[kind].needs_comparator;
 	}
 }
 
@@ -290,10 +289,10 @@ device_key_bits(const SortCostFacts *facts, bool *resolver)
 	{
 		KeyKind		kind = facts->keys[i].kind;
 
-		if (!key_same_in_processes(kind))
+		if (!key_traits[kind].same_in_processes)
 			return 0;
-		*resolver = !key_exact(kind);
-		bits += (*resolver ? 1 : key_words(kind)) * (key_wide(kind) ? 64 : 32);
+		*resolver = !key_traits[kind].exact;
+		bits += (*resolver ? 1 : key_traits[kind].words) * (key_traits[kind].wide ? 64 : 32);
 	}
 	return bits <= 128 ? bits : 0;
 }

@@ -38,7 +38,6 @@
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
-#include "planner/hash_cost.h"
 #include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"

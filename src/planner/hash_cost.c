@@ -24,7 +24,7 @@
 
 #include <math.h>
 
-#include "planner/hash_cost.h"
+#include "planner/planner_internal.h"
 
 /* A row in a hash table that lies in the cache */
 #define HASH_ROW_NS			25.0	/* taking a row, finding its group */

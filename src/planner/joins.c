@@ -32,7 +32,6 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
-#include "planner/hash_cost.h"
 #include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"

@@ -8,7 +8,7 @@
  * sorts is therefore re-costed, for one process and for all participants, including
  * oversubscription of the CPUs.  If the workers do not save a tenth, the Gather gets
  * no workers: the leader runs the plan alone, as if none could be launched.  Parallel
- * sorts are re-costed in the same way, except the sort of an ORDER BY, which paths.c
+ * sorts are re-costed in the same way, except the sort of an ORDER BY, which sort_path.c
  * has decided.
  *
  * Below a Gather the participants share the rows of nodes that have a parallel scan below
@@ -29,7 +29,6 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
-#include "parallel/sort_cost.h"
 #include "parser/parsetree.h"
 #include "planner/planner_internal.h"
 #include "utils/lsyscache.h"

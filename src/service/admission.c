@@ -808,3 +808,27 @@ device_availability(DeviceAvailability *availability)
 	availability->others = count_others(availability->device);
 	LWLockRelease(device_lock);
 }
+
+void
+device_use_read(DeviceUse *use)
+{
+	memset(use, 0, sizeof(*use));
+	LWLockAcquire(device_lock, LW_SHARED);
+	use->waiting = device_shared->nwaiting;
+	use->waited = device_shared->waited;
+	use->waited_us = device_shared->waited_us;
+	for (int i = 0; i < device_shared->nwaiting; i++)
+		use->longest_wait_us = Max(use->longest_wait_us, device_now_us() - device_shared->queue[i].since_us);
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		DeviceSlot *slot = &device_shared->slots[i];
+
+		if (device_slot_state(pg_atomic_read_u32(&slot->state)) == DEVICE_SLOT_FREE)
+			continue;
+		use->jobs++;
+		use->chunks += slot->nchunks;
+		use->device_jobs[slot->device] += device_slot_is_current(slot) && !slot->is_producer;
+		use->device_bytes[slot->device] += device_slot_memory(slot);
+	}
+	LWLockRelease(device_lock);
+}

@@ -245,18 +245,15 @@ device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_byte
 	return job_begin(job);
 }
 
-void
-device_job_name(const DeviceJob *job, DeviceJobName *name)
+bool
+device_job_reserve_producers(DeviceJob *job, int producers, DeviceJobName *name)
 {
+	if (job->slot == NULL || !device_reserve_producers(job->slot, producers))
+		return false;
 	name->slot = (int) (job->slot - device_shared->slots);
 	name->word = job->word;
 	name->number = job->slot->number;
-}
-
-bool
-device_job_reserve_producers(DeviceJob *job, int producers)
-{
-	return job->slot != NULL && device_reserve_producers(job->slot, producers);
+	return true;
 }
 
 DeviceJob *

@@ -49,17 +49,8 @@ typedef struct DeviceMeasured
  * First bit of the measured keys, and the bit after the last one.  Keys use all bits of
  * their format.  The packed format has a row id in its low bits.
  */
-static inline int
-cpu_measured_begin_bit(int format)
-{
-	return format == 0 ? 32 : 0;
-}
-
-static inline int
-cpu_measured_end_bit(int format)
-{
-	return format == 2 ? 128 : 64;
-}
+#define CPU_MEASURED_BEGIN_BIT(format)	((format) == 0 ? 32 : 0)
+#define CPU_MEASURED_END_BIT(format)	((format) == 2 ? 128 : 64)
 
 typedef struct CpuMeasured
 {

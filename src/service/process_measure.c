@@ -279,8 +279,8 @@ cpu_sort_us(int width, const uint64 *words, char *room, uint64 size)
 	memset(&problem, 0, sizeof(problem));
 	problem.format = format;
 	problem.n = CPU_ROWS;
-	problem.begin_bit = cpu_measured_begin_bit(format);
-	problem.end_bit = cpu_measured_end_bit(format);
+	problem.begin_bit = CPU_MEASURED_BEGIN_BIT(format);
+	problem.end_bit = CPU_MEASURED_END_BIT(format);
 	problem.rids_ascending = true;
 	problem.recs = (void *) TYPEALIGN(64, room);
 	problem.scratch = (char *) problem.recs + TYPEALIGN(64, CPU_ROWS * sort_rec_size(format));

@@ -27,20 +27,14 @@
  */
 extern bool device_service_init(void);
 
-/* Is there no service because max_worker_processes is too low? */
-extern bool device_service_lacks_worker(void);
+/* Why there is no service, for users. */
+extern const char *device_service_why_none(void);
 
 /*
  * Hook that saves learned figures.  The supervisor calls it regularly, and with at_once
  * = true when it ends.  It is set while libraries are preloaded.
  */
 extern void (*device_supervisor_hook) (bool at_once);
-
-/* Does this machine seem to have a GPU driver?  Looks only at the file system. */
-extern bool device_driver_present(void);
-
-/* Does the file that gpusort.device_library names exist? */
-extern bool device_library_present(void);
 
 /* State of the GPUs as seen by this session.  Reads only a few words. */
 extern DeviceState device_state(void);
@@ -113,6 +107,21 @@ extern double device_others(int device);
  * may use.  Takes the lock.
  */
 extern uint64 device_largest_job(int *devices);
+
+/* Use of the service by all sorts */
+typedef struct DeviceUse
+{
+	int			jobs;			/* occupied slots */
+	int			chunks;			/* occupied staging chunks */
+	int			waiting;		/* sorts in the queue */
+	uint64		longest_wait_us;	/* longest present wait */
+	uint64		waited;			/* sorts that have waited in the past */
+	uint64		waited_us;		/* their total wait */
+	int			device_jobs[DEVICE_MAX];
+	uint64		device_bytes[DEVICE_MAX];
+} DeviceUse;
+
+extern void device_use_read(DeviceUse *use);
 
 /* The wait event of this backend's wait for the GPU's queue. */
 extern uint32 queue_wait_event(void);
@@ -202,15 +211,14 @@ extern void device_job_release(DeviceJob *job);
 
 /*
  * Producers: several backends may fill a job of DEVICE_ROWS.  Its owner reserves slots
- * for producers (false if there is no space) and passes the job's name to the other
- * backends, which open the producers.  A producer is filled like a job, but the
+ * for producers (false if there is no space; 0 releases those that are not used), and
+ * passes the job's name to the other backends, which open the producers.  A producer is filled like a job, but the
  * offsets of rows count from its chunk.  device_job_drain() waits until all
  * posted chunks are on the device; false if the producer has failed.  Meanwhile the
  * job may need more space: device_job_wants() tells its owner for how many rows and bytes
  * of rows (false if the job has failed), and the owner grows the job.
  */
-extern bool device_job_reserve_producers(DeviceJob *job, int producers);
-extern void device_job_name(const DeviceJob *job, DeviceJobName *name);
+extern bool device_job_reserve_producers(DeviceJob *job, int producers, DeviceJobName *name);
 extern DeviceJob *device_job_open_producer(MemoryContext cxt, const DeviceJobName *into,
 										   const DeviceJobSpec *spec);
 extern bool device_job_drain(DeviceJob *job);

@@ -107,4 +107,10 @@ extern void keeper_signal(int signo);
 /* Has the device process ended?  True once for each process; *status is that of waitpid(). */
 extern bool keeper_process_ended(int *status);
 
+/* Does this machine seem to have a GPU driver?  Looks only at the file system. */
+extern bool device_driver_present(void);
+
+/* Does the file that gpusort.device_library names exist? */
+extern bool device_library_present(void);
+
 #endif							/* GPUSORT_SERVICE_SERVICE_INTERNAL_H */

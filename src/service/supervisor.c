@@ -613,8 +613,17 @@ device_service_init(void)
 	return true;
 }
 
-bool
-device_service_lacks_worker(void)
+/* Why there is no service.  docs/troubleshooting.md lists these texts. */
+const char *
+device_service_why_none(void)
 {
-	return lacks_worker;
+	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
+		return "off";
+	if (!device_driver_present() && !gpusort_device_library_set())
+		return "none: no driver";
+	if (!device_library_present())
+		return "none: no device library";
+	if (lacks_worker)
+		return "none: no background worker is free (max_worker_processes)";
+	return "none: gpusort is not in shared_preload_libraries";
 }

@@ -50,6 +50,7 @@ batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys, double rows
 {
 	batch->limit = limit;
 	batch->sort_cost = sort_cost(&batch->keybuf, keeps_keys);
+	batch->key_cost = batch->keybuf.row_bytes + batch->sort_cost;
 	/* kernels count records in 32 bits */
 	batch->max_rows = gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
 	/* a sixteenth more, to avoid another step if the estimate is slightly low */
@@ -64,7 +65,7 @@ batch_key_room(Batch *batch, BulkOwner *owner, size_t rows)
 	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
 	Size		taken = batch_taken(batch);
-	Size		row = batch_key_cost(batch) + (n > 0 ? arena_used(&batch->arena) / n : 0);
+	Size		row = batch->key_cost + (n > 0 ? arena_used(&batch->arena) / n : 0);
 	size_t		most = n + (batch->limit - Min(taken, batch->limit)) / row;
 
 	most = Min(most, batch->max_rows);
@@ -314,28 +315,28 @@ keybuf_stored_page(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slo
 	keybuf->n += page->n;
 }
 
-/* ------------------------------------------------------------------------
- * Parts of sinks that use a batch
- * ------------------------------------------------------------------------
- */
-SinkAnswer
-sink_put_rows(Sink *sink, RowPage *page, int *done)
+void
+keybuf_stored_rows(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot, RowPage *page,
+				   const char *rows, size_t n)
 {
-	int			last_att = sink->batch->keybuf.last_att;
+	size_t		end = keybuf->n + n;
 
-	for (; *done < page->n; (*done)++)
+	while (keybuf->n < end)
 	{
-		TupleTableSlot *slot = page->row(page, *done);
-		SinkAnswer	answer;
+		const char *next = rows;
 
-		slot_getsomeattrs(slot, last_att);
-		answer = sink->methods->put_slot(sink, slot);
-		if (unlikely(answer != SINK_TAKEN))
-			return answer;
+		page->n = 0;
+		while (keybuf->n + page->n < end && row_page_put_stored(page, (MinimalTuple) next))
+			next += MAXALIGN(((MinimalTuple) next)->t_len);
+		keybuf_stored_page(keybuf, keys, slot, page, (MinimalTuple) rows);
+		rows = page->n > 0 ? next : rows + MAXALIGN(((MinimalTuple) rows)->t_len);
 	}
-	return SINK_TAKEN;
 }
 
+/* ------------------------------------------------------------------------
+ * A part of sinks that use a batch
+ * ------------------------------------------------------------------------
+ */
 void
 sink_batch_spilled(Sink *sink)
 {

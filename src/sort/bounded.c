@@ -117,7 +117,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		sink->threshold_compared[c] = key_needs_comparator(col->kind) || key_range_unplaced(col, &col->range);
+		sink->threshold_compared[c] = key_traits[col->kind].needs_comparator || key_range_unplaced(col, &col->range);
 		sink->threshold_inexact[c] = col->range.inexact;
 		sink->threshold_null[c] = col->nulls != NULL && col->nulls[i];
 		sink->threshold[c] = keybuf_normkey_at(col, i);
@@ -327,7 +327,7 @@ sink_bounded_early_threshold(BoundedSink *sink)
 	if (!sink->have_threshold)
 	{
 		keybuf_begin(&batch->keybuf);
-		sink_bounded_begin(sink, sink->shared_threshold);
+		sink_bounded_begin(sink, sink->base.env, sink->base.batch, sink->shared_threshold);
 		return false;
 	}
 	sink->early = true;
@@ -400,7 +400,7 @@ page_has_many(const BoundedSink *sink, int n)
 {
 	size_t		bound = sink->base.env->bound;
 
-	return bound > 0 && n / 2 > bound && !key_computed(sink->base.batch->keybuf.cols[0].kind);
+	return bound > 0 && n / 2 > bound && !key_traits[sink->base.batch->keybuf.cols[0].kind].computed;
 }
 
 /* Takes all rows of the page together if all may be wanted. */
@@ -516,8 +516,8 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	uint64		limit = PG_UINT64_MAX;
 
 	/* without normalized keys the comparator must decide */
-	if (!key_needs_comparator(sink->batch->keybuf.cols[0].kind) &&
-		!key_may_be_unplaced(sink->batch->keybuf.cols[0].kind))
+	if (!key_traits[sink->batch->keybuf.cols[0].kind].needs_comparator &&
+		!key_traits[sink->batch->keybuf.cols[0].kind].may_be_unplaced)
 		limit = first_limit(bounded);
 	if (*done == 0 && limit == PG_UINT64_MAX && take_page(bounded, page))
 	{
@@ -587,7 +587,7 @@ bounded_finish(Sink *sink, bool may_pause, ResultSpace *space)
 		progress_phase(&sink->env->progress, PROGRESS_SORT);
 		top_rows_order(top, &sorted);
 		batch_free_keys(sink->batch, sink->env->bulk);
-		return result_rows_begin(&space->memory, sink->env, &sink->batch->arena, &sorted);
+		return result_rows_begin(&space->memory, sink->env, &sink->batch->arena, sorted.rids, sorted.n);
 	}
 	return order_result(sink->env, sink->batch, NULL, false, space);
 }
@@ -611,21 +611,16 @@ static const SinkMethods bounded_methods = {
 };
 
 void
-sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch)
+sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint64 *shared_threshold)
 {
 	sink->base.methods = &bounded_methods;
 	sink->base.env = env;
 	sink->base.batch = batch;
-}
-
-void
-sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *shared_threshold)
-{
 	sink->have_threshold = false;
 	sink->early = false;
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
-		sink->threshold_compared[c] = key_needs_comparator(sink->base.batch->keybuf.cols[c].kind);
+		sink->threshold_compared[c] = key_traits[sink->base.batch->keybuf.cols[c].kind].needs_comparator;
 	/* computed keys may differ between processes */
-	sink->shared_threshold = key_computed(sink->base.batch->keybuf.cols[0].kind) ? NULL : shared_threshold;
+	sink->shared_threshold = key_traits[sink->base.batch->keybuf.cols[0].kind].computed ? NULL : shared_threshold;
 	top_rows_begin(&sink->top, sink->base.env, sink->base.batch);
 }

@@ -42,7 +42,7 @@ distinct_columns(const KeyColumn *keys, int distinct)
 	int			cols = 0;
 
 	for (int k = 0; k < distinct; k++)
-		cols += key_words(keys[k].kind);
+		cols += key_traits[keys[k].kind].words;
 	return cols;
 }
 

@@ -182,7 +182,15 @@ write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const
 		Assert(row_writer_room(row_writer, values, isnull) <= sizeof(buf));
 		(void) row_writer_write(row_writer, values, isnull, (char *) &buf);
 		if (reader.rids)
-			row_set_tid_rid((char *) &buf, reader.decoded->rids[i - reader.start]);
+		{
+			uint32		rid = reader.decoded->rids[i - reader.start];
+			ItemPointerData tid;
+
+			tid_of_rid(rid, &tid);
+			row_set_tid((char *) &buf, &tid);
+			if ((rid & TID_RID_DEAD) != 0)
+				buf.row.t_infomask2 |= ROW_DEAD;
+		}
 		run_writer_row(writer, &buf.row);
 	}
 }

@@ -77,6 +77,30 @@ run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, doub
 	return status;
 }
 
+bool
+order_records(SortEnv *env, SortProblem *problem, Size held)
+{
+	const Algorithm *algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+	Size		scratch;
+	SortStatus	status;
+
+	problem->team = sort_threads(problem->n, env->spec.participants);
+	problem->interrupted = sort_threads_interrupted;
+	problem->interrupted_arg = problem->team;
+	scratch = algorithm->kernel->scratch_bytes(problem);
+	if (held + env->recs.requested + scratch > env->limit)
+	{
+		sort_threads_release();
+		return false;
+	}
+	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
+	problem->scratch = env->scratch.ptr;
+	sort_env_note_memory(env, held);
+	status = algorithm->kernel->run(problem);
+	sort_threads_ended(status, algorithm->name);
+	return true;
+}
+
 /* Does the scratch of the kernel fit the sort's memory? */
 static bool
 scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
@@ -385,7 +409,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	records.key_range = whole ? key_layout_range(keybuf, layout) : 0;
 	records.exact = layout->exact && whole;
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint64), 0);
-	pack_words(keybuf, records.layout, key_bits, rid_bits, env->recs.ptr, &records.order);
+	pack_records(keybuf, records.layout, SORT_REC_PACKED, key_bits, rid_bits, env->recs.ptr, &records.order);
 	if (gpusort_verify)
 		verify_input_order(keybuf, &records.order);
 	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits))
@@ -406,7 +430,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	records.exact = layout->exact;
 	bulk_free(env->bulk, &env->scratch);
 	bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(records.format), 0);
-	pack_wide(keybuf, layout, records.format, env->recs.ptr, &records.order);
+	pack_records(keybuf, layout, records.format, 0, 0, env->recs.ptr, &records.order);
 	sort_env_note_memory(env, batch_held(batch));
 	/* a bounded sort and gpusort.verify need the key buffer again */
 	if (env->bound == 0 && !env->keep_keys && !gpusort_verify)
@@ -433,10 +457,7 @@ order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	records.key_range = key_layout_range(keybuf, layout);
 	records.exact = true;
 	bulk_reserve(env->bulk, &env->recs, records.n * sort_rec_size(records.format), 0);
-	if (records.format == SORT_REC_PACKED)
-		pack_words(keybuf, layout, layout->total_bits, rid_bits, env->recs.ptr, &records.order);
-	else
-		pack_wide(keybuf, layout, records.format, env->recs.ptr, &records.order);
+	pack_records(keybuf, layout, records.format, layout->total_bits, rid_bits, env->recs.ptr, &records.order);
 	/* sort_cost() does not count the keys of TIDs beside records and scratch */
 	if (!keybuf->keys_only && !gpusort_verify)
 	{
@@ -552,7 +573,9 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 	/* narrow the keys to fit a packed record */
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
-	if (sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
+	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
+	if ((early != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
+		sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 	{
 		if (!env->spec.keys_only)
 			return streaming;
@@ -569,6 +592,72 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 	return NULL;
 }
 
+/* ------------------------------------------------------------------------
+ * A result that a device sends while it is read
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * All received rows were read: receives more.  If the device failed, the CPU sorts all rows, and
+ * the result continues behind the rows that were returned.
+ */
+static void
+receive_more(ArrayResult *array)
+{
+	SortEnv    *env = array->base.env;
+	OffloadJob *job = array->more;
+	bool		failed;
+
+	if (sort_offload->more_keys(job, array, &failed))
+		return;
+	array->more = NULL;
+	if (failed)
+	{
+		Sorted		sorted;
+
+		/* a streamed result has duplicates, too, so the new one must have them */
+		env->distinct = 0;
+		(void) order_batch(env, array->batch, NULL, false, &sorted);
+		progress_phase(&env->progress, PROGRESS_EMIT);
+		sort_offload->check_returned(job, &sorted, array->pos);
+		array->n = sorted.n;
+		((MemoryResult *) array)->rids = sorted.rids;
+	}
+	sort_offload->end_keys(job);
+	/* the keys were kept for the CPU */
+	batch_free_keys(array->batch, env->bulk);
+	tiebreak_release(env->tiebreak);
+}
+
+static bool
+streamed_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
+{
+	ArrayResult *array = (ArrayResult *) result;
+
+	if (array->more != NULL && forward && array->pos >= array->n)
+		receive_more(array);
+	return result_rows_next(result, forward, slot);
+}
+
+static void
+streamed_end(SortResult *result)
+{
+	ArrayResult *array = (ArrayResult *) result;
+
+	if (array->more != NULL)
+		sort_offload->end_keys(array->more);
+	array->more = NULL;
+}
+
+static const ResultMethods streamed_rows_methods = {
+	.kind = RESULT_ROWS,
+	.next = streamed_rows_next,
+	.rewind = result_array_rewind,
+	.mark = result_array_mark,
+	.restore = result_array_restore,
+	.end = streamed_end
+};
+
 SortResult *
 order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, ResultSpace *space)
 {
@@ -580,10 +669,17 @@ order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Res
 		sorted.n = Min(sorted.n, env->bound);
 	result = env->spec.keys_only ?
 		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
-		result_rows_begin(&space->memory, env, &batch->arena, &sorted);
+		result_rows_begin(&space->memory, env, &batch->arena, sorted.rids, sorted.n);
 	/* if the device fails, the CPU needs the keys to complete the result */
 	if (streaming != NULL)
-		sort_offload->stream_keys(result, streaming);
+	{
+		ArrayResult *array = (ArrayResult *) result;
+
+		Assert(!env->spec.keys_only);
+		result->methods = &streamed_rows_methods;
+		array->more = streaming;
+		array->batch = batch;
+	}
 	else
 	{
 		batch_free_keys(batch, env->bulk);

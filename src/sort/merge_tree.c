@@ -28,6 +28,7 @@
 
 #include "miscadmin.h"
 #include "sort/sort.h"
+#include "sort/sort_internal.h"
 #include "tiebreak/tiebreak.h"
 
 /* Units of RowPlace in a cache line. */
@@ -184,16 +185,23 @@ build_node(const MergeTree *tree, MergeSource **sources, int n, char **space)
 }
 
 MergeTree *
-merge_tree_create(MergeSource **sources, int n, uint32 batch, bool wide, bool exact, TieBreak *tiebreak)
+merge_tree_create(MergeSource **sources, int n, uint32 batch, const SortSpec *spec, const KeyLayout *layout,
+				  TieBreak *tiebreak)
 {
+	bool		wide = layout->total_bits > 64;
 	MergeTree  *tree = palloc0(sizeof(MergeTree));
 	char	   *space;
 
 	tree->item_bytes = MERGE_KEY_AT + (wide ? sizeof(uint128) : sizeof(uint64));
 	tree->batch = batch;
 	tree->wide = wide;
-	tree->exact = exact;
+	tree->exact = layout->exact;
+	tree->by_tid = spec->by_tid;
 	tree->tiebreak = tiebreak;
+	tree->distinct = spec->distinct;
+	tree->test = distinct_test(distinct_columns(spec->keys, spec->distinct), layout,
+							   Min(layout->total_bits, 128));
+	tree->cxt = CurrentMemoryContext;
 	if (n > 0)
 	{
 		space = palloc((2 * n - 1) * node_size(tree));
@@ -210,14 +218,6 @@ merge_tree_free(MergeTree *tree)
 	if (tree->last_row != NULL)
 		pfree(tree->last_row);
 	pfree(tree);
-}
-
-void
-merge_tree_set_distinct(MergeTree *tree, int distinct, DistinctTest test)
-{
-	tree->distinct = distinct;
-	tree->test = test;
-	tree->cxt = CurrentMemoryContext;
 }
 
 bool

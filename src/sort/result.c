@@ -163,11 +163,11 @@ array_begin(ArrayResult *array, const ResultMethods *methods, SortEnv *env, size
 }
 
 SortResult *
-result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena, const Sorted *sorted)
+result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena, const uint32 *rids, size_t n)
 {
-	array_begin(&result->array, &rows_methods, env, sorted->n);
-	result->rids = sorted->rids;
-	result->row_bytes = result_row_bytes(arena, sorted->n);
+	array_begin(&result->array, &rows_methods, env, n);
+	result->rids = rids;
+	result->row_bytes = result_row_bytes(arena, n);
 	result->arena = *arena;
 	return &result->array.base;
 }
@@ -194,10 +194,10 @@ keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
 		return false;
 	for (int k = 0; k < nkeys; k++)
 	{
-		if (!key_decodable(keys[k].kind))
+		if (!key_traits[keys[k].kind].decodable)
 			return false;
 		/* one bit tells NULL */
-		bits += key_wide(keys[k].kind) ? 65 : 33;
+		bits += key_traits[keys[k].kind].wide ? 65 : 33;
 	}
 	if (bits > 128)
 		return false;

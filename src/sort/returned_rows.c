@@ -25,7 +25,7 @@
 
 #include "miscadmin.h"
 #include "sort/sort.h"
-#include "store/row.h"
+#include "store/store.h"
 #include "tiebreak/tiebreak.h"
 #include "utils/memutils.h"
 
@@ -40,15 +40,6 @@ sort_wrong_beginning(void)
 			 errmsg("GPU returned a wrong sort result after rows had been returned"),
 			 errhint("Set gpusort.verify to on to check results before their first row is returned, "
 					 "or gpusort.device to off.")));
-}
-
-ReturnedRows *
-returned_rows_create(void)
-{
-	ReturnedRows *returned = palloc0(sizeof(ReturnedRows));
-
-	returned->cxt = CurrentMemoryContext;
-	return returned;
 }
 
 static void
@@ -212,20 +203,6 @@ returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChu
 	}
 	returned->more = more;
 	pfree(at);
-}
-
-void
-returned_rows_note_all(ReturnedRows *returned, uint64 rows, uint64 sum)
-{
-	returned_rows_reset(returned);
-	returned->before = rows;
-	returned->before_sum = sum;
-}
-
-void
-returned_rows_end_group(ReturnedRows *returned)
-{
-	returned->more = false;
 }
 
 static int

@@ -733,6 +733,7 @@ static void
 create_tree(MergeState *state)
 {
 	MergeSource **sources = palloc(state->nruns * sizeof(MergeSource *));
+	SortSpec	spec = state->env->spec;
 
 	for (int r = 0; r < state->nruns; r++)
 	{
@@ -740,12 +741,10 @@ create_tree(MergeState *state)
 		state->runs[r].state = state;
 		sources[r] = &state->runs[r].source;
 	}
-	state->tree = merge_tree_create(sources, state->nruns, 1, state->wide, state->layout->exact,
-									state->env->tiebreak);
-	if (state->env->distinct > 0)
-		merge_tree_set_distinct(state->tree, state->env->distinct,
-								distinct_test(state->env->distinct_cols, state->layout,
-											  Min(state->layout->total_bits, 128)));
+	/* runs are in input order, and so are the TIDs of equal rows */
+	spec.by_tid = false;
+	spec.distinct = state->env->distinct;
+	state->tree = merge_tree_create(sources, state->nruns, 1, &spec, state->layout, state->env->tiebreak);
 	pfree(sources);
 }
 

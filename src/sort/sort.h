@@ -14,9 +14,8 @@
 #include "monitor/progress.h"
 #include "port/atomics.h"
 #include "portability/instr_time.h"
-#include "store/arena.h"
-#include "store/row.h"
-#include "store/run.h"
+#include "sort/run.h"
+#include "store/store.h"
 #include "tiebreak/tiebreak.h"
 
 struct Batch;
@@ -24,6 +23,58 @@ struct DeviceRows;
 struct OffloadJob;
 struct SortEnv;
 struct Sorted;
+
+/* What to sort.  The arrays belong to the caller and live as long as the sorter. */
+typedef struct SortSpec
+{
+	TupleDesc	desc;
+	const KeyColumn *keys;
+	int			nkeys;
+	bool		random_access;	/* rewound, marked or read backward */
+
+	/* Would the child return the same rows again, in the same order? */
+	bool		(*can_rerun) (void *arg);
+	void	   *can_rerun_arg;
+	int			node;			/* plan node id, or PROGRESS_NO_NODE */
+	int			participants;	/* processes of the sort; 0 or 1: one */
+	bool		timing;			/* time the phases of small sorts, too */
+	bool		keys_only;		/* without rows; uses a virtual slot */
+
+	/*
+	 * With keys_only: row ids are TIDs (row.h), and runs return rows with
+	 * TIDs.  Rows come in TID order, by slots of MinimalTuples or by pages
+	 * with TIDs.
+	 */
+	bool		tids;
+
+	/*
+	 * Leading keys of which each value is wanted once: the first row in sort
+	 * order may stand for all rows that are equal in them.  0: all rows are
+	 * wanted.
+	 */
+	int			distinct;
+
+	/*
+	 * Memory limit of a nested sort or of one without a plan node; 0: use
+	 * work_mem.  Such a sort never uses a GPU.  A nested sort shows no
+	 * progress.
+	 */
+	Size		memory;
+
+	/*
+	 * Rows have TIDs, and each participant puts its rows in TID order.  A
+	 * merge of sorted shares then orders equal rows by TID.
+	 */
+	bool		by_tid;
+	Progress   *within;			/* progress of the outer sort, or NULL */
+} SortSpec;
+
+/* Is it a sort of the rows of another sort? */
+static inline bool
+sort_is_nested(const SortSpec *spec)
+{
+	return spec->memory != 0 && spec->node != PROGRESS_NO_NODE;
+}
 
 /* One device's share of a sort in parts. */
 typedef struct ReportDevice
@@ -271,6 +322,13 @@ keybuf_stored_row(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot
 extern void keybuf_stored_page(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot, RowPage *page,
 							   MinimalTuple row);
 
+/*
+ * Adds the keys of n rows that follow each other, MAXALIGN'ed.  The key buffer has room for
+ * them.  page is working memory.
+ */
+extern void keybuf_stored_rows(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot, RowPage *page,
+							   const char *rows, size_t n);
+
 /* ------------------------------------------------------------------------
  * Duplicates, which a sort with distinct columns drops (distinct.c)
  * ------------------------------------------------------------------------
@@ -282,19 +340,6 @@ typedef struct DistinctTest
 	int			cut;			/* lowest bits of the key that do not count */
 	bool		exact;			/* equal other bits mean equal rows */
 } DistinctTest;
-
-/* Columns of the key buffer that the first distinct keys take. */
-extern int	distinct_columns(const KeyColumn *keys, int distinct);
-
-/* The test for the uppermost key_bits of keys of this layout. */
-extern DistinctTest distinct_test(int distinct_cols, const KeyLayout *layout, int key_bits);
-
-/* All bits of a key but the lowest ones. */
-static inline Key128
-distinct_mask(int cut)
-{
-	return cut >= 128 ? 0 : ~(Key128) 0 << cut;
-}
 
 /* ------------------------------------------------------------------------
  * MergeTree: k-way merge of sorted streams of rows in memory
@@ -337,15 +382,11 @@ typedef struct MergeTree
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	bool		exact;			/* equal keys mean equal rows */
 
-	/*
-	 * Equal rows are ordered by their TIDs.  The owner sets this before the
-	 * first row.
-	 */
-	bool		by_tid;
+	bool		by_tid;			/* equal rows are ordered by their TIDs */
 	TieBreak   *tiebreak;
 	struct MergeNode *root;		/* NULL: there are no streams */
 
-	/* set by merge_tree_set_distinct() */
+	/* to drop duplicates */
 	int			distinct;		/* distinct columns; 0: no row is dropped */
 	DistinctTest test;
 	uint64		dropped;		/* duplicates */
@@ -357,44 +398,29 @@ typedef struct MergeTree
 } MergeTree;
 
 /*
- * Creates a merge of n streams, in the current memory context.  Among equal rows those
- * of an earlier stream come first, unless by_tid is set.  tiebreak compares rows with
- * equal keys; not used if keys are exact.
+ * Creates a merge of n streams, in the current memory context, for keys of this layout.
+ * Among equal rows those of an earlier stream come first, or with spec->by_tid those with
+ * the lesser TIDs.  tiebreak compares rows with equal keys; not used if keys are exact.
+ * With spec->distinct it drops rows that are equal in the distinct columns to the row before.
  */
-extern MergeTree *merge_tree_create(MergeSource **sources, int n, uint32 batch, bool wide, bool exact,
-									TieBreak *tiebreak);
+extern MergeTree *merge_tree_create(MergeSource **sources, int n, uint32 batch, const SortSpec *spec,
+									const KeyLayout *layout, TieBreak *tiebreak);
 extern void merge_tree_free(MergeTree *tree);
-
-/* Before the first row: drops rows that are equal in the distinct columns to the row before. */
-extern void merge_tree_set_distinct(MergeTree *tree, int distinct, DistinctTest test);
 
 /* Merges more rows; false at the end.  Rows returned before become invalid. */
 extern bool merge_tree_more(MergeTree *merge);
-
-/* Is the next row already merged? */
-static inline bool
-merge_tree_ready(const MergeTree *merge)
-{
-	return merge->next != merge->end;
-}
-
-/* Returns the next row, which must be ready. */
-static inline MinimalTuple
-merge_tree_take(MergeTree *merge)
-{
-	MinimalTuple row = *(const MinimalTuple *) merge->next;
-
-	merge->next += merge->item_bytes;
-	return row;
-}
 
 /* Returns the next row, valid until the next call; NULL at the end. */
 static inline MinimalTuple
 merge_tree_next(MergeTree *merge)
 {
-	if (unlikely(!merge_tree_ready(merge)) && !merge_tree_more(merge))
+	MinimalTuple row;
+
+	if (unlikely(merge->next == merge->end) && !merge_tree_more(merge))
 		return NULL;
-	return merge_tree_take(merge);
+	row = *(const MinimalTuple *) merge->next;
+	merge->next += merge->item_bytes;
+	return row;
 }
 
 /* The key of the row that was returned last, uint64 or uint128. */
@@ -516,6 +542,7 @@ typedef struct ArrayResult
 	size_t		mark_pos;
 	bool		mark_eof;
 	struct OffloadJob *more;	/* job with the following rows; NULL: none */
+	struct Batch *batch;		/* ... and the batch that it sorts */
 } ArrayResult;
 
 /* Rows in memory, by row id. */
@@ -581,17 +608,16 @@ typedef union ResultSpace
 	RunResult	run;
 } ResultSpace;
 
-extern bool result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot);
-
 /*
  * Prefetches the block of rows after the current one; at the first row also the current
  * block.  Called at the first row of each block.  Prefetching a whole block overlaps the
  * misses of caches and TLB; prefetching row by row would stall at each of them.
  */
 extern void result_rows_prefetch(const MemoryResult *memory);
-extern void result_array_rewind(SortResult *result);
-extern void result_array_mark(SortResult *result);
-extern void result_array_restore(SortResult *result);
+
+/* Begins a result of n rows in the order of rids, which lie in the arena.  env may be NULL. */
+extern SortResult *result_rows_begin(MemoryResult *result, struct SortEnv *env, const Arena *arena,
+									 const uint32 *rids, size_t n);
 
 /* rewind, mark and restore of results that can be read once: raises an error. */
 extern void result_once(SortResult *result);
@@ -689,8 +715,14 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 typedef struct ReturnedRows
 {
 	MemoryContext cxt;
-	uint64		before;			/* returned rows before the last group */
-	uint64		before_sum;		/* sum of their row_sum() */
+
+	/*
+	 * Returned rows before the last group, and the sum of their row_sum().
+	 * Where equal rows come in the same order again, these are all returned
+	 * rows: set after returned_rows_reset().
+	 */
+	uint64		before;
+	uint64		before_sum;
 	uint64	   *last;			/* row_sum() of each of its returned rows */
 	size_t		nlast;
 	size_t		room;			/* capacity of last */
@@ -717,23 +749,16 @@ typedef struct ReturnedChunk
 	uint64		before_sum;		/* sum of their row_sum() */
 } ReturnedChunk;
 
-/* Creates an empty set in the current memory context. */
-extern ReturnedRows *returned_rows_create(void);
+/* Makes the set empty.  The owner zeroes a new one, and sets its cxt. */
 extern void returned_rows_reset(ReturnedRows *returned);
 
 /*
  * Notes the rows of a chunk that were returned.  more: the next chunk begins with a row
  * equal to the chunk's last.  Called if more is true, or if no chunk follows because the
- * device failed.
+ * device failed; otherwise the caller sets returned->more to false.
  */
 extern void returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChunk *chunk,
 							   bool more);
-
-/* Notes instead that the next chunk begins with a row that sorts behind the chunk's last. */
-extern void returned_rows_end_group(ReturnedRows *returned);
-
-/* Notes the number and the sum of all returned rows; no row to come is equal to one of them. */
-extern void returned_rows_note_all(ReturnedRows *returned, uint64 rows, uint64 sum);
 
 /* To be called before the rows come again, in order. */
 extern void returned_rows_begin(ReturnedRows *returned);
@@ -762,95 +787,55 @@ pg_noreturn extern void sort_wrong_beginning(void);
  * ------------------------------------------------------------------------
  */
 
-/* What to sort.  The arrays belong to the caller and live as long as the sorter. */
-typedef struct SortSpec
+typedef struct Sorter
 {
-	TupleDesc	desc;
-	const KeyColumn *keys;
-	int			nkeys;
-	bool		random_access;	/* rewound, marked or read backward */
+	const SortReport *report;
 
-	/* Would the child return the same rows again, in the same order? */
-	bool		(*can_rerun) (void *arg);
-	void	   *can_rerun_arg;
-	int			node;			/* plan node id, or PROGRESS_NO_NODE */
-	int			participants;	/* processes of the sort; 0 or 1: one */
-	bool		timing;			/* time the phases of small sorts, too */
-	bool		keys_only;		/* without rows; uses a virtual slot */
+	/* The key columns, which a scan by page needs to fill RowPage.keys. */
+	const KeyBuffer *keybuf;
+	size_t		early_bound;	/* see sorter_put_early() */
+	/* followed by members of the engine's own */
+} Sorter;
 
-	/*
-	 * With keys_only: row ids are TIDs (row.h), and runs return rows with
-	 * TIDs.  Rows come in TID order, by slots of MinimalTuples or by pages
-	 * with TIDs.
-	 */
-	bool		tids;
-
-	/*
-	 * Leading keys of which each value is wanted once: the first row in sort
-	 * order may stand for all rows that are equal in them.  0: all rows are
-	 * wanted.
-	 */
-	int			distinct;
-
-	/*
-	 * Memory limit of a nested sort or of one without a plan node; 0: use
-	 * work_mem.  Such a sort never uses a GPU.  A nested sort shows no
-	 * progress.
-	 */
-	Size		memory;
-
-	/*
-	 * Rows have TIDs, and each participant puts its rows in TID order.  A
-	 * merge of sorted shares then orders equal rows by TID.
-	 */
-	bool		by_tid;
-	Progress   *within;			/* progress of the outer sort, or NULL */
-} SortSpec;
-
-/* Is it a sort of the rows of another sort? */
-static inline bool
-sort_is_nested(const SortSpec *spec)
+/* How a sort begins. */
+typedef struct SortBegin
 {
-	return spec->memory != 0 && spec->node != PROGRESS_NO_NODE;
-}
+	size_t		bound;			/* number of first rows that are wanted; 0: all */
+	double		rows_expected;
+	bool		keep_duplicates;	/* returns duplicates in spite of spec.distinct */
 
-typedef struct Sorter Sorter;
+	/*
+	 * Threshold of a bounded sort that participants share; begins as
+	 * PG_UINT64_MAX.  NULL: this process sorts alone.
+	 */
+	pg_atomic_uint64 *shared_threshold;
+
+	/*
+	 * Makes the sink to which all rows of the sort go.  NULL, or returns
+	 * NULL: they go to the usual ones.
+	 */
+	struct Sink *(*make_sink) (struct SortEnv *env, struct Batch *batch, void *arg);
+	void	   *make_sink_arg;
+} SortBegin;
 
 /* Creates a sorter for any number of sorts of one spec, in the current memory context. */
 extern Sorter *sorter_create(const SortSpec *spec);
 extern void sorter_destroy(Sorter *sorter);
 
-/* Begins a sort.  bound: number of first rows that are wanted; 0: all. */
-extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
-
-/* Lets a sort that has begun return the duplicates of spec.distinct, too. */
-extern void sorter_keep_duplicates(Sorter *sorter);
-
-/*
- * Lets a bounded sort that has begun share its threshold with the other participants.
- * *shared_threshold begins as PG_UINT64_MAX.
- */
-extern void sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold);
+/* Begins a sort. */
+extern void sorter_begin(Sorter *sorter, const SortBegin *begin);
 
 /*
  * An early threshold of a bounded sort: rows that will come again are put first, and the
  * last wanted row among them lets the sort drop the rows behind it from the beginning.
  *
- * sorter_early_bound() returns the number of wanted rows; 0: the sort, which has begun and
- * has no rows, takes no early threshold.  sorter_put_early() is false if memory is full.
+ * sorter->early_bound is the number of wanted rows; 0: the sort, which has begun and has no
+ * rows, takes no early threshold.  sorter_put_early() is false if memory is full.
  * sorter_early_threshold() forgets the rows, and takes the threshold if they are as many
  * as wanted.  The rows came from that number of pages, which EXPLAIN shows.
  */
-extern size_t sorter_early_bound(const Sorter *sorter);
 extern bool sorter_put_early(Sorter *sorter, RowPage *page);
 extern void sorter_early_threshold(Sorter *sorter, int pages);
-
-/*
- * Sends all rows of the sort that has begun to the sink that make() returns.  If make()
- * returns NULL, returns NULL without effect.
- */
-typedef struct Sink *(*SinkMaker) (struct SortEnv *env, struct Batch *batch, void *arg);
-extern struct Sink *sorter_use_sink(Sorter *sorter, SinkMaker make, void *arg);
 
 /* Begins a failed sort again, on the CPU. */
 extern void sorter_begin_again(Sorter *sorter);
@@ -882,49 +867,24 @@ extern SortResult *sorter_perform(Sorter *sorter, bool may_pause);
 /* Ends the sort, frees files and memory.  sorter_begin() may follow. */
 extern void sorter_end(Sorter *sorter);
 
-extern const SortReport *sorter_report(const Sorter *sorter);
-
 /* The range of the keys.  All rows are in, and none is on a device. */
 extern void sorter_common_range(Sorter *sorter, CommonKeyRange *common_range);
 
-/* The key columns, which a scan by page needs to fill RowPage.keys. */
-extern const KeyBuffer *sorter_key_buffer(const Sorter *sorter);
-
 /* ------------------------------------------------------------------------
- * GroupBatch: sorts rows of many small groups, which come group by group
+ * Threads and processors
  * ------------------------------------------------------------------------
  */
 
-/* Most rows of a batch. */
-#define GROUP_BATCH_ROWS	256
-
-typedef struct GroupBatch GroupBatch;
-
-/* Creates an empty batch in the current memory context.  keys order the rows of a group. */
-extern GroupBatch *group_batch_create(TupleDesc desc, const KeyColumn *keys, int nkeys);
-extern void group_batch_destroy(GroupBatch *batch);
-
-/* Forgets the rows. */
-extern void group_batch_reset(GroupBatch *batch);
-
-/* Takes a row.  new_group: it is the first of its group.  The batch has less than GROUP_BATCH_ROWS. */
-extern void group_batch_put(GroupBatch *batch, TupleTableSlot *slot, bool new_group);
-
-extern size_t group_batch_rows(const GroupBatch *batch);
-
-/* Number of the first row of the last group. */
-extern size_t group_batch_last(const GroupBatch *batch);
-
-/* Bytes of the rows. */
-extern Size group_batch_bytes(const GroupBatch *batch);
-
-/* Row i of the last group, as it came; valid until the batch is reset. */
-extern void group_batch_row(const GroupBatch *batch, size_t i, TupleTableSlot *slot);
+/* How many of the processes run at once, for cost estimates: at least two if there are two. */
+extern double sort_abreast(double processes);
 
 /*
- * Sorts each group.  Returns a result of kind RESULT_ROWS with all rows, or without those
- * of the last group, which stay as they came.
+ * Maximal number of threads, the backend itself included, for each of participants
+ * processes (0 and 1: a single process) that sort together.
  */
-extern SortResult *group_batch_sort(GroupBatch *batch, bool last_too);
+extern int	sort_threads_most(int participants);
+
+/* Requests the shared memory; called by _PG_init(). */
+extern void sort_threads_init(void);
 
 #endif							/* GPUSORT_SORT_SORT_H */

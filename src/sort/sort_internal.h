@@ -13,10 +13,7 @@
 #include "key/key.h"
 #include "monitor/progress.h"
 #include "sort/sort.h"
-#include "store/arena.h"
-#include "store/memory.h"
-#include "store/row.h"
-#include "store/run.h"
+#include "store/store.h"
 #include "tiebreak/tiebreak.h"
 
 /* Rows between two checks for interrupts where rows are written or read in bulk. */
@@ -128,6 +125,7 @@ typedef struct Batch
 	KeyBuffer	keybuf;
 	Size		limit;			/* bytes for the batch and for sorting it */
 	Size		sort_cost;		/* further bytes per row for sorting */
+	Size		key_cost;		/* bytes per row to buffer and sort its key */
 	size_t		max_rows;		/* most rows that one sort can take */
 	size_t		expected;		/* rows expected; 0: up to SORT_SMALL_ROWS */
 } Batch;
@@ -190,13 +188,6 @@ batch_held(const Batch *batch)
 	return arena_used(&batch->arena) + batch->keybuf.bytes;
 }
 
-/* Bytes per row to buffer and sort its key. */
-static inline Size
-batch_key_cost(const Batch *batch)
-{
-	return batch->keybuf.row_bytes + batch->sort_cost;
-}
-
 /* Takes the row in the slot.  Its key columns are deformed.  False if there is no room. */
 static inline bool
 batch_put_row(Batch *batch, const KeyWriter *keys, RowWriter *writer, TupleTableSlot *slot)
@@ -220,11 +211,19 @@ static inline bool
 batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
+	uint32		rid = 0;
 
 	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
 		return false;
-	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull,
-			   keybuf->keys_only ? 0 : row_tid_rid(((MinimalTupleTableSlot *) slot)->mintuple));
+	if (!keybuf->keys_only)
+	{
+		const MinimalTupleData *row = ((MinimalTupleTableSlot *) slot)->mintuple;
+		ItemPointerData tid;
+
+		row_get_tid(row, &tid);
+		rid = tid_rid(&tid, (row->t_infomask2 & ROW_DEAD) != 0);
+	}
+	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull, rid);
 	return true;
 }
 
@@ -253,10 +252,16 @@ typedef struct OffloadJob OffloadJob;
  *
  * may_stream: the caller reads the result forward from its beginning and leaves the
  * batch unchanged meanwhile.  Then the function may return a job: *sorted is the first
- * part of the result, and SortOffload.stream_keys completes it.
+ * part of the result, and SortOffload.more_keys() gets the following ones.
  */
 extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream,
 							   Sorted *sorted);
+
+/*
+ * Sorts records that the caller has made, with the radix sort and this process's threads.
+ * held: bytes that the caller holds beside env->recs.  False if work_mem has no room for scratch.
+ */
+extern bool order_records(SortEnv *env, SortProblem *problem, Size held);
 
 /* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
 extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream,
@@ -273,6 +278,19 @@ extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, b
  */
 #define DISTINCT_EARLY_BYTES	((Size) 4 * 1024 * 1024)
 #define DISTINCT_GROWTH			4
+
+/* Columns of the key buffer that the first distinct keys take. */
+extern int	distinct_columns(const KeyColumn *keys, int distinct);
+
+/* The test for the uppermost key_bits of keys of this layout. */
+extern DistinctTest distinct_test(int distinct_cols, const KeyLayout *layout, int key_bits);
+
+/* All bits of a key but the lowest ones. */
+static inline Key128
+distinct_mask(int cut)
+{
+	return cut >= 128 ? 0 : ~(Key128) 0 << cut;
+}
 
 /* Positions of a sorted array at which a row may be equal to the row before. */
 static inline Size
@@ -325,9 +343,13 @@ extern size_t distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set);
 extern void key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf,
 							 const Sorted *sorted);
 
-/* Begin a result of sorted rows or keys. */
-extern SortResult *result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena,
-									 const Sorted *sorted);
+/* Methods of results of sorted rows. */
+extern bool result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot);
+extern void result_array_rewind(SortResult *result);
+extern void result_array_mark(SortResult *result);
+extern void result_array_restore(SortResult *result);
+
+/* Begins a result of sorted keys. */
 extern SortResult *result_keys_begin(KeysResult *result, SortEnv *env, const KeyBuffer *keybuf,
 									 const Sorted *sorted);
 
@@ -542,7 +564,10 @@ typedef struct SinkMethods
 	/* Takes a row.  Its key columns are deformed. */
 	SinkAnswer	(*put_slot) (Sink *sink, TupleTableSlot *slot);
 
-	/* Takes the page's rows from *done on; advances *done by the rows taken. */
+	/*
+	 * Takes the page's rows from *done on; advances *done by the rows taken.
+	 * The sorter puts the rows that a sink has left one by one.
+	 */
 	SinkAnswer	(*put_page) (Sink *sink, RowPage *page, int *done);
 
 	/*
@@ -583,9 +608,6 @@ struct Sink
 /* Resets the batch after it was written as a run. */
 extern void sink_batch_spilled(Sink *sink);
 
-/* put_page implemented by put_slot. */
-extern SinkAnswer sink_put_rows(Sink *sink, RowPage *page, int *done);
-
 /*
  * The sink of a bounded sort.  The threshold is the last wanted row so far: a row that
  * does not sort before it is dropped.
@@ -608,10 +630,8 @@ typedef struct BoundedSink
 	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;
 
-extern void sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch);
-
 /* Begins a sort with env->bound.  shared_threshold is NULL if one process sorts. */
-extern void sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *shared_threshold);
+extern void sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint64 *shared_threshold);
 
 /* All rows are in: writes the keys of the kept rows to the key buffer. */
 extern void sink_bounded_buffer_keys(BoundedSink *sink);
@@ -653,8 +673,8 @@ typedef struct SortOffload
 	/* Buffered rows at which begin_keys() is first tried; SIZE_MAX: never. */
 	size_t		(*keys_after) (const SortEnv *env, const KeyBuffer *keybuf);
 
-	/* Buffered bytes at which begin_rows() is first tried. */
-	Size		(*rows_after) (const SortEnv *env);
+	/* Buffered bytes at which begin_rows() is first tried if a device is ready. */
+	Size		rows_after;
 
 	/*
 	 * A job to which keys are sent ahead while rows are buffered in the
@@ -670,48 +690,46 @@ typedef struct SortOffload
 	bool		(*send_keys) (OffloadJob *job, size_t *ask_rows);
 
 	/*
-	 * Moves the rows of the batch to a device; the sink takes the following
+	 * Copies the rows of the batch to a device; the sink takes the following
 	 * rows there. NULL: not now.  *allowed becomes false if the caller should
 	 * not try again.
 	 */
 	Sink	   *(*begin_rows) (SortEnv *env, Batch *batch, bool *allowed);
 
 	/*
-	 * As order_batch(), with the layout of the keys.  False if the sort stays
-	 * on the host: sets *refusal, and has ended early.
+	 * As order_batch(), with the layout of the keys.  Called if a device is
+	 * ready or idle, or with early.  False if the sort stays on the host:
+	 * sets *refusal, and has ended early.
 	 */
 	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *early,
 							  const KeyLayout *layout, bool may_stream, Sorted *sorted,
 							  OffloadJob **streaming, OffloadRefusal *refusal);
 
-	/* Lets the job complete the result while it is read. */
-	void		(*stream_keys) (SortResult *result, OffloadJob *job);
+	/*
+	 * Gets further rows of a result that sort_keys() has begun: they follow
+	 * the rows of the array, or replace them.  False at the end, or with
+	 * *failed if the device failed; then array->pos counts all rows that were
+	 * returned.
+	 */
+	bool		(*more_keys) (OffloadJob *job, ArrayResult *array, bool *failed);
+
+	/*
+	 * After that failure: an ERROR unless the first rows of the batch, which
+	 * the engine has sorted, are those that were returned.
+	 */
+	void		(*check_returned) (OffloadJob *job, const Sorted *sorted, size_t returned);
 
 	/* Abandons a job. */
 	void		(*end_keys) (OffloadJob *job);
 } SortOffload;
 
-/* The registered implementation; before registration one that refuses all sorts. */
+/* The implementation, which src/gpu sets; before, one that refuses all sorts. */
 extern const SortOffload *sort_offload;
-
-extern void sort_offload_register(const SortOffload *offload);
 
 /* ------------------------------------------------------------------------
  * Sorting threads of the backend
  * ------------------------------------------------------------------------
  */
-
-/* How many of the processes run at once, for cost estimates: at least two if there are two. */
-extern double sort_abreast(double processes);
-
-/*
- * Maximal number of threads, the backend itself included, for each of participants
- * processes (0 and 1: a single process) that sort together.
- */
-extern int	sort_threads_most(int participants);
-
-/* Requests the shared memory; called by _PG_init(). */
-extern void sort_threads_init(void);
 
 /*
  * The thread team for a sort of n records by one of participants processes; NULL: the

@@ -7,7 +7,7 @@
  *
  *		The buffered keys reach HostSink.ask_rows: a job may be begun to which keys are
  *		sent while more rows come in, or gets more keys.
- *		The buffered rows reach SortOffload.rows_after(): begin_rows() may move all rows
+ *		The buffered rows reach SortOffload.rows_after: begin_rows() may move all rows
  *		to a device.
  *		Memory is full: the batch is sorted and written as a run.
  *		A device is full: the next part goes to another device, or to the same device
@@ -37,8 +37,9 @@ typedef struct HostSink
 	OffloadJob *early;			/* job to which keys are sent ahead; or NULL */
 } HostSink;
 
-struct Sorter
+typedef struct SorterState
 {
+	Sorter		base;
 	SortEnv		env;
 	Batch		batch;			/* the rows in memory */
 	Sink	   *sink;			/* takes rows: &host, &bounded or offloading */
@@ -48,12 +49,12 @@ struct Sorter
 	BulkBuf		kept;			/* working memory of distinct_batch() */
 	bool		rows_allowed;	/* rows may move to a device */
 	bool		failed;			/* a device failed: run the child again */
-	ReturnedRows *returned;		/* rows returned before the failure; or NULL */
+	ReturnedRows returned;		/* rows returned before the failure */
 	Runs		runs;
 	SortResult *result;			/* points into space; NULL while rows come in */
 	ResultSpace space;
 	instr_time	began;			/* when the first row could come */
-};
+} SorterState;
 
 /* ------------------------------------------------------------------------
  * Default implementation of SortOffload: all sorts stay on the host
@@ -69,12 +70,6 @@ static size_t
 no_offload_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 {
 	return SIZE_MAX;
-}
-
-static Size
-no_offload_rows_after(const SortEnv *env)
-{
-	return env->limit;
 }
 
 static OffloadJob *
@@ -102,19 +97,12 @@ no_offload_sort_keys(SortEnv *env, Batch *batch, OffloadJob *early, const KeyLay
 static const SortOffload no_offload = {
 	.state = no_offload_state,
 	.keys_after = no_offload_keys_after,
-	.rows_after = no_offload_rows_after,
 	.begin_keys = no_offload_begin_keys,
 	.begin_rows = no_offload_begin_rows,
 	.sort_keys = no_offload_sort_keys
 };
 
 const SortOffload *sort_offload = &no_offload;
-
-void
-sort_offload_register(const SortOffload *offload)
-{
-	sort_offload = offload;
-}
 
 /* ------------------------------------------------------------------------
  * The host's sink: keeps rows, or keys without rows, in the batch
@@ -170,9 +158,8 @@ host_put_page(Sink *sink, RowPage *page, int *done)
 {
 	if (unlikely(host_full(sink)))
 		return SINK_FULL;
-	if (unlikely(!host_take_page(sink, page, *done)))
-		return sink_put_rows(sink, page, done);
-	*done = page->n;
+	if (likely(host_take_page(sink, page, *done)))
+		*done = page->n;
 	return SINK_TAKEN;
 }
 
@@ -247,59 +234,55 @@ sorter_create(const SortSpec *spec)
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort",
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
-	Sorter	   *sorter = palloc0(sizeof(Sorter));
+	SorterState *sorter = palloc0(sizeof(SorterState));
 	SortEnv    *env = &sorter->env;
 
 	env->spec = *spec;
-	env->cxt = cxt;
+	env->cxt = sorter->returned.cxt = cxt;
+	sorter->base.report = &env->report;
+	sorter->base.keybuf = &sorter->batch.keybuf;
 	progress_create(&env->progress, cxt);
 	env->bulk = bulk_owner_create(cxt, spec->within != NULL ? spec->within : &env->progress);
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
 	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only && !spec->tids);
 	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
-	env->distinct_cols = distinct_columns(spec->keys, spec->distinct);
+	if (spec->distinct > 0)
+		env->distinct_cols = distinct_columns(spec->keys, spec->distinct);
 	host_init(&sorter->host, env, &sorter->batch);
-	sink_bounded_init(&sorter->bounded, env, &sorter->batch);
 	MemoryContextSwitchTo(old);
-	return sorter;
+	return &sorter->base;
 }
 
 void
-sorter_destroy(Sorter *sorter)
+sorter_destroy(Sorter *base)
 {
-	sorter_end(sorter);
+	SorterState *sorter = (SorterState *) base;
+
+	sorter_end(base);
 	MemoryContextDelete(sorter->env.cxt);
 }
 
 bool
-sorter_failed(const Sorter *sorter)
+sorter_failed(const Sorter *base)
 {
+	const SorterState *sorter = (const SorterState *) base;
+
 	return sorter->failed || (sorter->result != NULL && sorter->result->failed);
-}
-
-const SortReport *
-sorter_report(const Sorter *sorter)
-{
-	return &sorter->env.report;
-}
-
-const KeyBuffer *
-sorter_key_buffer(const Sorter *sorter)
-{
-	return &sorter->batch.keybuf;
 }
 
 /* The limit of the batch in host memory, at which a device is considered. */
 static Size
-host_limit(const Sorter *sorter)
+host_limit(const SorterState *sorter)
 {
-	return sorter->rows_allowed ? sort_offload->rows_after(&sorter->env) : sorter->env.limit;
+	bool		offer = sorter->rows_allowed && sort_offload->state() == DEVICE_STATE_READY;
+
+	return offer ? Min(sorter->env.limit, sort_offload->rows_after) : sorter->env.limit;
 }
 
 /* The host sink is full at host_limit(), or before, when keys may be sent ahead. */
 static void
-set_host_limits(Sorter *sorter)
+set_host_limits(SorterState *sorter)
 {
 	sorter->batch.limit = host_limit(sorter);
 	sorter->host.ask_rows = sorter->rows_allowed ? SIZE_MAX :
@@ -308,7 +291,7 @@ set_host_limits(Sorter *sorter)
 
 /* Rows go to host memory until a limit. */
 static void
-use_host(Sorter *sorter)
+use_host(SorterState *sorter)
 {
 	set_host_limits(sorter);
 	if (sorter->drop_early)
@@ -321,7 +304,7 @@ use_host(Sorter *sorter)
 
 /* Frees all memory of rows and keys. */
 static void
-free_all(Sorter *sorter)
+free_all(SorterState *sorter)
 {
 	SortEnv    *env = &sorter->env;
 
@@ -330,11 +313,23 @@ free_all(Sorter *sorter)
 	bulk_free(env->bulk, &env->scratch);
 }
 
-void
-sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
+static void
+use_sink(SorterState *sorter, Sink *sink)
 {
+	if (sink == NULL)
+		return;
+	sorter->rows_allowed = false;
+	sorter->sink = sink;
+}
+
+void
+sorter_begin(Sorter *base, const SortBegin *begin)
+{
+	SorterState *sorter = (SorterState *) base;
 	SortEnv    *env = &sorter->env;
 	Size		limit = env->spec.memory != 0 ? env->spec.memory : (Size) work_mem * 1024;
+	size_t		bound = begin->bound;
+	double		rows_expected = begin->rows_expected;
 
 	Assert(bound == 0 || !env->spec.keys_only);
 	Assert(bound == 0 || env->spec.distinct == 0);
@@ -344,7 +339,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 		free_all(sorter);
 	env->limit = limit;
 	env->bound = bound;
-	env->distinct = env->spec.distinct;
+	env->distinct = begin->keep_duplicates ? 0 : env->spec.distinct;
 	sorter->drop_early = env->distinct > 0;
 	env->rows_expected = rows_expected;
 	progress_begin(&env->progress, sort_is_nested(&env->spec) ? PROGRESS_UNSEEN : env->spec.node,
@@ -364,52 +359,31 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 		sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
 	if (bound > 0)
 	{
-		sink_bounded_begin(&sorter->bounded, NULL);
+		sink_bounded_begin(&sorter->bounded, env, &sorter->batch, begin->shared_threshold);
 		sorter->sink = &sorter->bounded.base;
 	}
 	else
 		use_host(sorter);
+	/* rows are inserted in order of a comparator: one comparison a row either way */
+	sorter->base.early_bound = sorter->bounded.top.on && !sorter->batch.keybuf.cols[0].by_bytes ? 0 : bound;
+	if (begin->make_sink != NULL)
+		use_sink(sorter, begin->make_sink(env, &sorter->batch, begin->make_sink_arg));
 	sort_env_clock(env, &sorter->began);
 }
 
-void
-sorter_keep_duplicates(Sorter *sorter)
-{
-	if (sorter->env.distinct == 0)
-		return;
-	sorter->env.distinct = 0;
-	sorter->env.report.distinct = false;
-	sorter->drop_early = false;
-	use_host(sorter);
-}
-
-void
-sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold)
-{
-	if (sorter->env.bound > 0)
-		sink_bounded_begin(&sorter->bounded, shared_threshold);
-}
-
-size_t
-sorter_early_bound(const Sorter *sorter)
-{
-	/* rows are inserted in order of a comparator: one comparison a row either way */
-	bool		inserted = sorter->bounded.top.on && !sorter->batch.keybuf.cols[0].by_bytes;
-
-	return sorter->sink == &sorter->bounded.base && !inserted ? sorter->env.bound : 0;
-}
-
 bool
-sorter_put_early(Sorter *sorter, RowPage *page)
+sorter_put_early(Sorter *base, RowPage *page)
 {
+	SorterState *sorter = (SorterState *) base;
 	int			done = 0;
 
 	return sorter->sink->methods->put_page(sorter->sink, page, &done) == SINK_TAKEN;
 }
 
 void
-sorter_early_threshold(Sorter *sorter, int pages)
+sorter_early_threshold(Sorter *base, int pages)
 {
+	SorterState *sorter = (SorterState *) base;
 	SortEnv    *env = &sorter->env;
 	SortReport	report = env->report;
 
@@ -420,50 +394,37 @@ sorter_early_threshold(Sorter *sorter, int pages)
 	env->report = report;
 }
 
-Sink *
-sorter_use_sink(Sorter *sorter, SinkMaker make, void *arg)
-{
-	Sink	   *sink = make(&sorter->env, &sorter->batch, arg);
-
-	if (sink == NULL)
-		return NULL;
-	sorter->rows_allowed = false;
-	sorter->sink = sink;
-	return sink;
-}
-
 void
-sorter_begin_again(Sorter *sorter)
+sorter_begin_again(Sorter *base)
 {
+	SorterState *sorter = (SorterState *) base;
 	SortResult *result = sorter->result;
 	uint64		returned = result == NULL ? 0 : result->returned;
 	uint64		sum = result == NULL ? 0 : result->returned_sum;
 
 	/* a stream from a device returns duplicates, which must come again */
-	bool		distinct = result == NULL || result->methods->kind != RESULT_STREAM;
+	SortBegin	begin = {
+		.rows_expected = sorter->env.rows_expected,
+		.keep_duplicates = result != NULL && result->methods->kind == RESULT_STREAM
+	};
 
-	Assert(sorter_failed(sorter));
-	sorter_end(sorter);
-	sorter_begin(sorter, 0, sorter->env.rows_expected);
-	if (!distinct)
-		sorter_keep_duplicates(sorter);
+	Assert(sorter_failed(base));
+	sorter_end(base);
+	sorter_begin(base, &begin);
 	sorter->env.device_failed = sorter->env.report.device_failed = true;
 	sorter->rows_allowed = false;
 	use_host(sorter);
-	if (sorter->returned == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(sorter->env.cxt);
-
-		sorter->returned = returned_rows_create();
-		MemoryContextSwitchTo(old);
-	}
-	returned_rows_note_all(sorter->returned, returned, sum);
+	returned_rows_reset(&sorter->returned);
+	sorter->returned.before = returned;
+	sorter->returned.before_sum = sum;
 }
 
 void
-sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
+sorter_skip_returned(Sorter *base, TupleTableSlot *slot)
 {
-	while (returned_rows_pending(sorter->returned))
+	SorterState *sorter = (SorterState *) base;
+
+	while (returned_rows_pending(&sorter->returned))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!result_next(sorter->result, RESULT_PLAIN, true, slot))
@@ -473,7 +434,7 @@ sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 		 * equal rows come in the same order again, so this is a row that was
 		 * returned
 		 */
-		(void) returned_rows_skip(sorter->returned, ((MinimalTupleTableSlot *) slot)->mintuple);
+		(void) returned_rows_skip(&sorter->returned, ((MinimalTupleTableSlot *) slot)->mintuple);
 	}
 }
 
@@ -484,7 +445,7 @@ sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 
 /* Writes the sink's rows as a run. */
 static void
-spill(Sorter *sorter)
+spill(SorterState *sorter)
 {
 	if (sorter->sink->methods->spill(sorter->sink, &sorter->runs) == SINK_FAILED)
 		sorter->failed = true;
@@ -492,7 +453,7 @@ spill(Sorter *sorter)
 
 /* The rows of the devices become runs, or move back to memory. */
 static void
-drain_to_host(Sorter *sorter)
+drain_to_host(SorterState *sorter)
 {
 	spill(sorter);
 	if (sorter->failed)
@@ -506,7 +467,7 @@ drain_to_host(Sorter *sorter)
 
 /* Writes the batch as a run; the next rows go to host memory. */
 static void
-spill_batch(Sorter *sorter)
+spill_batch(SorterState *sorter)
 {
 	if (sorter->batch.keybuf.n == 0)
 		elog(ERROR, "a row does not fit an empty sort arena");
@@ -520,7 +481,7 @@ spill_batch(Sorter *sorter)
  * them, while more rows come in.
  */
 static void
-offer_keys(Sorter *sorter)
+offer_keys(SorterState *sorter)
 {
 	HostSink   *host = &sorter->host;
 
@@ -542,7 +503,7 @@ offer_keys(Sorter *sorter)
  * limit to the whole memory of the sort.  False if neither is possible.
  */
 static bool
-offer_rows(Sorter *sorter)
+offer_rows(SorterState *sorter)
 {
 	SortEnv    *env = &sorter->env;
 	Batch	   *batch = &sorter->batch;
@@ -557,6 +518,7 @@ offer_rows(Sorter *sorter)
 	{
 		/* ends a job to which keys were sent ahead */
 		sorter->sink->methods->end(sorter->sink);
+		batch_free(batch, env->bulk);
 		sorter->sink = sink;
 		return true;
 	}
@@ -572,7 +534,7 @@ offer_rows(Sorter *sorter)
  * the batch has no more room than before.
  */
 static bool
-drop_duplicates(Sorter *sorter)
+drop_duplicates(SorterState *sorter)
 {
 	SortEnv    *env = &sorter->env;
 	Batch	   *batch = &sorter->batch;
@@ -594,7 +556,7 @@ drop_duplicates(Sorter *sorter)
 
 /* Makes room after the sink did not take a row. */
 static void
-make_sink_room(Sorter *sorter)
+make_sink_room(SorterState *sorter)
 {
 	SortEnv    *env = &sorter->env;
 	Sink	   *sink = sorter->sink;
@@ -636,8 +598,9 @@ make_sink_room(Sorter *sorter)
 }
 
 bool
-sorter_put(Sorter *sorter, TupleTableSlot *slot)
+sorter_put(Sorter *base, TupleTableSlot *slot)
 {
+	SorterState *sorter = (SorterState *) base;
 	SinkAnswer	answer;
 
 	if (unlikely(sorter->failed))
@@ -657,15 +620,37 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 }
 
 bool
-sorter_put_page_row(Sorter *sorter, TupleTableSlot *slot)
+sorter_put_page_row(Sorter *base, TupleTableSlot *slot)
 {
+	SorterState *sorter = (SorterState *) base;
+
 	sorter->env.report.page_rows++;
-	return sorter_put(sorter, slot);
+	return sorter_put(base, slot);
+}
+
+/* Puts the page's rows from *done on one by one. */
+static SinkAnswer
+put_page_rows(Sink *sink, RowPage *page, int *done)
+{
+	int			last_att = sink->batch->keybuf.last_att;
+
+	for (; *done < page->n; (*done)++)
+	{
+		TupleTableSlot *slot = page->row(page, *done);
+		SinkAnswer	answer;
+
+		slot_getsomeattrs(slot, last_att);
+		answer = sink->methods->put_slot(sink, slot);
+		if (unlikely(answer != SINK_TAKEN))
+			return answer;
+	}
+	return SINK_TAKEN;
 }
 
 bool
-sorter_put_page(Sorter *sorter, RowPage *page)
+sorter_put_page(Sorter *base, RowPage *page)
 {
+	SorterState *sorter = (SorterState *) base;
 	int			done = 0;
 
 	sorter->env.report.page_rows += page->n;
@@ -674,6 +659,8 @@ sorter_put_page(Sorter *sorter, RowPage *page)
 		int			before = done;
 		SinkAnswer	answer = sorter->sink->methods->put_page(sorter->sink, page, &done);
 
+		if (answer == SINK_TAKEN && done < page->n)
+			answer = put_page_rows(sorter->sink, page, &done);
 		sorter->env.progress.now->rows_in += done - before;
 		if (likely(answer == SINK_TAKEN))
 			return true;
@@ -690,7 +677,7 @@ sorter_put_page(Sorter *sorter, RowPage *page)
  * ------------------------------------------------------------------------
  */
 static void
-merge_all_runs(Sorter *sorter)
+merge_all_runs(SorterState *sorter)
 {
 	SortEnv    *env = &sorter->env;
 
@@ -705,8 +692,9 @@ merge_all_runs(Sorter *sorter)
 }
 
 void
-sorter_common_range(Sorter *sorter, CommonKeyRange *common_range)
+sorter_common_range(Sorter *base, CommonKeyRange *common_range)
 {
+	SorterState *sorter = (SorterState *) base;
 	const KeyBuffer *keybuf = &sorter->batch.keybuf;
 
 	if (sorter->sink == &sorter->bounded.base)
@@ -720,8 +708,9 @@ sorter_common_range(Sorter *sorter, CommonKeyRange *common_range)
 }
 
 SortResult *
-sorter_perform(Sorter *sorter, bool may_pause)
+sorter_perform(Sorter *base, bool may_pause)
 {
+	SorterState *sorter = (SorterState *) base;
 	SortEnv    *env = &sorter->env;
 	instr_time	start;
 	instr_time	end;
@@ -763,8 +752,9 @@ sorter_perform(Sorter *sorter, bool may_pause)
 }
 
 void
-sorter_end(Sorter *sorter)
+sorter_end(Sorter *base)
 {
+	SorterState *sorter = (SorterState *) base;
 	SortEnv    *env = &sorter->env;
 
 	if (sorter->result != NULL)

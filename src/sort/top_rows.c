@@ -159,8 +159,8 @@ top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
 	top->bound = env->bound;
 	top->n = top->nstored = top->nblocks = 0;
 	top->by_reference = !TupleDescAttr(env->spec.desc, col->att)->attbyval;
-	top->use_keys = !key_needs_comparator(col->kind);
-	top->keys_exact = key_exact(col->kind) && key_words(col->kind) == 1;
+	top->use_keys = !key_traits[col->kind].needs_comparator;
+	top->keys_exact = key_traits[col->kind].exact && key_traits[col->kind].words == 1;
 	top->strings = key_sorts_strings(&env->spec.keys[0], &kind);
 	top->at_front = false;
 	top->at_ends = 0;

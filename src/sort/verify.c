@@ -99,10 +99,7 @@ verify_keys(const KeyBuffer *keybuf, const KeyLayout *layout, const SortProblem 
 			verify_failed(kernel, i, SMALLER_KEY);
 	}
 	input.result = palloc_extended(problem->n * sort_rec_size(problem->format), MCXT_ALLOC_HUGE);
-	if (problem->format == SORT_REC_PACKED)
-		pack_words(keybuf, layout, problem->end_bit, 0, input.result, &order);
-	else
-		pack_wide(keybuf, layout, problem->format, input.result, &order);
+	pack_records(keybuf, layout, problem->format, problem->end_bit, 0, input.result, &order);
 	if (checksum(problem) != checksum(&input))
 		verify_failed(kernel, problem->n - 1, "ends a result whose keys are not the keys of the input");
 	pfree(input.result);

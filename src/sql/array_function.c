@@ -25,7 +25,7 @@
 #include "cost/store.h"
 #include "fmgr.h"
 #include "gpu/gpu.h"
-#include "key/type/normkey.h"
+#include "key/key.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
 #include "service/service.h"
@@ -63,19 +63,23 @@ typedef struct NormkeySummary
 static inline uint64
 array_normkey_at(const char *data, Oid type, size_t i)
 {
+	static const KeyBufferColumn ascending;
+
+#define ELEMENT_NORMKEY(kind, type) \
+	normkey_at(&ascending, NO_KEY_MAKER, kind, 0, data + i * sizeof(type), sizeof(type), NULL)
 	switch (type)
 	{
 		case INT2OID:
-			return normkey_int32(((const int16 *) data)[i]);
+			return ELEMENT_NORMKEY(KEY_INT2, int16);
 		case INT4OID:
-			return normkey_int32(((const int32 *) data)[i]);
+			return ELEMENT_NORMKEY(KEY_INT4, int32);
 		case INT8OID:
-			return normkey_int64(((const int64 *) data)[i]);
+			return ELEMENT_NORMKEY(KEY_INT8, int64);
 		case FLOAT4OID:
-			return normkey_float4(((const float4 *) data)[i]);
+			return ELEMENT_NORMKEY(KEY_FLOAT4, float4);
 		default:
 			Assert(type == FLOAT8OID);
-			return normkey_float8(((const float8 *) data)[i]);
+			return ELEMENT_NORMKEY(KEY_FLOAT8, float8);
 	}
 }
 

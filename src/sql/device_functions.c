@@ -9,7 +9,6 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "service/protocol.h"
 #include "service/service.h"
 #include "settings.h"
 #include "sql/sql_functions.h"
@@ -31,43 +30,6 @@ enum
 	COL_WAITED, COL_WAITED_SECONDS, COL_LONGEST_WAIT,
 	COL_COUNT
 };
-
-/* Use of the service by all sorts */
-typedef struct DeviceUse
-{
-	int			jobs;			/* occupied slots */
-	int			chunks;			/* occupied staging chunks */
-	int			waiting;		/* sorts in the queue */
-	uint64		longest_wait_us;	/* longest present wait */
-	uint64		waited;			/* sorts that have waited in the past */
-	uint64		waited_us;		/* their total wait */
-	int			device_jobs[DEVICE_MAX];
-	uint64		device_bytes[DEVICE_MAX];
-} DeviceUse;
-
-static void
-count_use(DeviceUse *use)
-{
-	memset(use, 0, sizeof(*use));
-	LWLockAcquire(device_lock, LW_SHARED);
-	use->waiting = device_shared->nwaiting;
-	use->waited = device_shared->waited;
-	use->waited_us = device_shared->waited_us;
-	for (int i = 0; i < device_shared->nwaiting; i++)
-		use->longest_wait_us = Max(use->longest_wait_us, device_now_us() - device_shared->queue[i].since_us);
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		DeviceSlot *slot = &device_shared->slots[i];
-
-		if (device_slot_state(pg_atomic_read_u32(&slot->state)) == DEVICE_SLOT_FREE)
-			continue;
-		use->jobs++;
-		use->chunks += slot->nchunks;
-		use->device_jobs[slot->device] += device_slot_is_current(slot) && !slot->is_producer;
-		use->device_bytes[slot->device] += device_slot_memory(slot);
-	}
-	LWLockRelease(device_lock);
-}
 
 static const char *
 service_state(DeviceServiceState state)
@@ -92,21 +54,6 @@ service_state(DeviceServiceState state)
 	return "unknown";
 }
 
-/* Why there is no service.  docs/troubleshooting.md lists these texts. */
-static const char *
-no_service_state(void)
-{
-	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
-		return "off";
-	if (!device_driver_present() && !gpusort_device_library_set())
-		return "none: no driver";
-	if (!device_library_present())
-		return "none: no device library";
-	if (device_service_lacks_worker())
-		return "none: no background worker is free (max_worker_processes)";
-	return "none: gpusort is not in shared_preload_libraries";
-}
-
 /* When does the service look for a device again? */
 static const char *
 retry_words(void)
@@ -128,7 +75,7 @@ gpusort_device_words(void)
 	const char *detail = "";
 
 	if (device_shared == NULL)
-		return no_service_state();
+		return device_service_why_none();
 	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
 	if (state == DEVICE_SERVICE_READY || device_shared->why_not[0] == '\0')
 		return service_state(state);
@@ -228,7 +175,7 @@ gpusort_devices(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	}
 
-	count_use(&use);
+	device_use_read(&use);
 	fill_service(values, nulls, &use);
 	if (!devices_are_open())
 		put_row(rsinfo, values, nulls);
@@ -260,7 +207,7 @@ gpusort_device_stat_get(PG_FUNCTION_ARGS)
 	if (device_shared == NULL)
 		return gpusort_devices(fcinfo);
 	InitMaterializedSRF(fcinfo, 0);
-	count_use(&use);
+	device_use_read(&use);
 	for (int number = 0; number < DEVICE_MAX; number++)
 	{
 		if (device_shared->counters[number].name[0] == '\0')

@@ -353,7 +353,7 @@ put_device(ReturnSetInfo *rsinfo, const LearnDevice *who)
 	{
 		const Factor *part = &learned.part[p];
 
-		put_part(rsinfo, who->number, gpu_part_name((GpuPart) p),
+		put_part(rsinfo, who->number, gpu_part_names[p],
 				 p < GPU_PART_SORT ? -1 : DEVICE_MEASURED_FIRST +
 				 DEVICE_MEASURED_STEP * ((p - GPU_PART_SORT) % GPU_SORT_SIZES),
 				 part->is_measured ? exp(part->measured) : get_float8_nan(),
@@ -434,7 +434,7 @@ put_measured(ReturnSetInfo *rsinfo, const LearnDevice *who)
 
 			facts.gpu.key_width = facts.gpu.key_bits = 32 << w;
 			facts.gpu.costs = costs;
-			PUT(gpu_part_name((GpuPart) (GPU_PART_SORT + w * GPU_SORT_SIZES)), log2_rows,
+			PUT(gpu_part_names[GPU_PART_SORT + w * GPU_SORT_SIZES], log2_rows,
 				gpu_sort_us((AlgorithmId) measured.algorithm, &facts) * 1000 / facts.n,
 				measured.sort_us[w][size] * 1000 / facts.n);
 		}

@@ -11,7 +11,7 @@
 
 #include "access/tupmacs.h"
 #include "compat.h"
-#include "store/row.h"
+#include "store/store.h"
 #include "utils/datum.h"
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"

@@ -94,7 +94,7 @@ position_of_column(const TieBreak *tb, int k)
 	KeyPosition pos = {k, 0, false, k == 0};
 
 	if (k < tb->nkeys)
-		pos.compared = key_needs_comparator(tb->cols[k].kind);
+		pos.compared = key_traits[tb->cols[k].kind].needs_comparator;
 	return pos;
 }
 
@@ -149,7 +149,7 @@ word_has_more(const TieColumn *col, const Pass *pass, KeyPosition pos, uint64 wo
 	if (pos.compared)
 		return false;
 	if (!col->by_bytes)
-		return pos.at + 1 < (size_t) key_words(col->kind) || pass->inexact;
+		return pos.at + 1 < (size_t) key_traits[col->kind].words || pass->inexact;
 
 	/*
 	 * the word of a string that ends here ends with zero, that of a bytea
@@ -190,7 +190,7 @@ make_group_words(TieBreak *tb, SortRec64 *recs, size_t n, KeyPosition pos, Pass 
 			return;
 		}
 		recs[i].key = value_word(col, pos, value, &pass->inexact);
-		if (key_may_be_unplaced(col->kind) && !pos.compared &&
+		if (key_traits[col->kind].may_be_unplaced && !pos.compared &&
 			unlikely(key_normkey_unplaced(&col->normkey[0], recs[i].key)))
 		{
 			pass->unplaced = true;
@@ -600,6 +600,17 @@ tie_groups_close(TieGroups *groups)
 	groups->queue[groups->nqueued++] = group;
 	if (groups->nqueued == TIE_QUEUE_SIZE)
 		sort_queued_groups(groups);
+}
+
+void
+tie_groups_begin(TieGroups *groups, TieBreak *tb, const Arena *arena, uint32 *rids)
+{
+	groups->tb = tb;
+	groups->arena = arena;
+	groups->rids = rids;
+	groups->last.start = groups->last.end = 0;
+	groups->rows = 0;
+	groups->nqueued = 0;
 }
 
 uint64

@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "key/type/bytes.h"
+#include "key/key.h"
 
 typedef struct TieHashKey
 {

@@ -34,11 +34,11 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 
 		col->attno = keys[k].attno;
 		col->kind = keys[k].kind;
-		col->by_bytes = key_by_bytes(keys[k].kind);
-		col->exact = key_exact(keys[k].kind);
+		col->by_bytes = key_traits[keys[k].kind].by_bytes;
+		col->exact = key_traits[keys[k].kind].exact;
 		col->nulls_first = keys[k].nulls_first;
 		col->flip = keys[k].descending ? ~UINT64_C(0) : 0;
-		for (int word = 0; word < key_words(keys[k].kind); word++)
+		for (int word = 0; word < key_traits[keys[k].kind].words; word++)
 		{
 			col->normkey[word].kind = keys[k].kind + word;
 			col->normkey[word].flip = col->flip;
@@ -77,7 +77,7 @@ compare_normkeys(const TieColumn *col, Datum a, Datum b)
 {
 	bool		inexact;
 
-	for (int word = 0; word < key_words(col->kind); word++)
+	for (int word = 0; word < key_traits[col->kind].words; word++)
 	{
 		uint64		x = normkey_of_value(&col->normkey[word], col->makers[word], a, &inexact);
 		uint64		y = normkey_of_value(&col->normkey[word], col->makers[word], b, &inexact);

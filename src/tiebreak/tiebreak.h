@@ -10,8 +10,8 @@
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
 #include "executor/tuptable.h"
-#include "key/type/keytype.h"
-#include "store/arena.h"
+#include "key/key.h"
+#include "store/store.h"
 
 typedef struct TieBreak TieBreak;
 
@@ -67,16 +67,7 @@ typedef struct TieGroups
 	TieRows		queue[TIE_QUEUE_SIZE];
 } TieGroups;
 
-static inline void
-tie_groups_begin(TieGroups *groups, TieBreak *tb, const Arena *arena, uint32 *rids)
-{
-	groups->tb = tb;
-	groups->arena = arena;
-	groups->rids = rids;
-	groups->last.start = groups->last.end = 0;
-	groups->rows = 0;
-	groups->nqueued = 0;
-}
+extern void tie_groups_begin(TieGroups *groups, TieBreak *tb, const Arena *arena, uint32 *rids);
 
 /* The last group, which is not empty, is complete. */
 extern void tie_groups_close(TieGroups *groups);

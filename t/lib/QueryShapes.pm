@@ -48,19 +48,6 @@ sub total_order
 	return join ', ', order_keys($table, $alias, $count), "$alias.seq" . pick('', ' DESC');
 }
 
-# Random expressions to group by; their types may have no order, no hash function, or equal values that look different.
-sub group_keys
-{
-	my ($table) = @_;
-	my %seen;
-	my @keys = map { s/ (ASC|DESC|NULLS).*//r } order_keys($table, 't', 1 + int rand 3);
-
-	push @keys, map { "t.$_->{name}" } grep { $_->{type} eq 'xid' } @{ $table->{cols} } if chance(0.4);
-	push @keys, map { "t.$_->{name} COLLATE loose" } grep { $_->{type} =~ /^(text|varchar)/ } @{ $table->{cols} }
-	  if chance(0.3);
-	return grep { !$seen{$_}++ } @keys;
-}
-
 sub condition
 {
 	my ($table, $other, $alias) = @_;
@@ -165,8 +152,7 @@ sub fetches
 }
 
 # The kinds of cases: name => statements.
-my %cases;
-%cases = (
+my %cases = (
 	plain => sub { my ($t, $o) = @_; (select_sorted($t, $o) . ';') },
 	explain => sub {
 		my ($t, $o) = @_;
@@ -206,27 +192,6 @@ my %cases;
 					. "count(*);",
 				"SELECT $list, array_agg(t.seq ORDER BY t.seq DESC) FROM $t->{name} t GROUP BY $list HAVING count(*) "
 					. "> 1 ORDER BY $list;"));
-	},
-	# groups whose values are not printed, because equal values may look different
-	groups => sub {
-		my ($t) = @_;
-		my @keys = group_keys($t);
-		my $list = join ', ', @keys;
-		my $from = "$t->{name} t" . pick('', '', ' WHERE t.seq % 3 = 1');
-		my $out = 'count(*), min(t.seq), max(t.seq), sum(t.seq)';
-		my $op = pick('UNION', 'UNION ALL', 'INTERSECT', 'INTERSECT ALL', 'EXCEPT', 'EXCEPT ALL');
-		my $k = pick(0, 1, 5, 100, $t->{n});
-
-		pick("SELECT $out FROM $from GROUP BY $list ORDER BY 1, 2, 3, 4;",
-			"SELECT $out FROM $from GROUP BY $list HAVING count(*) > 1 ORDER BY 2, 1, 3, 4 LIMIT $k;",
-			"SELECT $out, grouping($list) FROM $from GROUP BY " . pick('ROLLUP', 'CUBE')
-				. " ($list) ORDER BY 2, 3, 1, 4, 5;",
-			"SELECT $out, grouping($list) FROM $from GROUP BY GROUPING SETS (($list), ($keys[-1]), ($keys[0]), "
-				. "($keys[0]), ()) ORDER BY 2, 3, 1, 4, 5;",
-			"SELECT count(*) FROM (SELECT DISTINCT $list FROM $from LIMIT $k) s;",
-			"SELECT count(*), sum(n) FROM (SELECT DISTINCT $list, (random() * 0)::int AS n FROM $from) s;",
-			"SELECT count(*) FROM (SELECT $list FROM $from $op SELECT $list FROM $t->{name} t WHERE t.seq % 2 = 0) s;",
-			"SELECT count(*), sum(r) FROM (SELECT dense_rank() OVER (ORDER BY $list) AS r FROM $from) s;");
 	},
 	window => sub {
 		my ($t, $o) = @_;
@@ -372,7 +337,7 @@ SQL
 		my ($t, $o) = @_;
 		my $q;
 		# the number of random numbers drawn before the cancel varies
-		do { $q = chance(0.7) ? select_sorted($t, $o) : ($cases{groups}->($t))[0] =~ s/;$//r } while $q =~ /random/;
+		do { $q = select_sorted($t, $o) } while $q =~ /random/;
 		my $set = 'SET LOCAL statement_timeout = ' . pick(1, 1, 2, 3, 5, 10) . ';';
 
 		# the cancel may also hit the statement that resets it, and the next one

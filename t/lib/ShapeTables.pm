@@ -55,7 +55,6 @@ my %key_types = (
 my %pad_types = (
 	text => q(repeat('ab' || i % 10, (i % 9)::int)),
 	numeric => '(i * 1.5)::numeric',
-	xid => '(i % 40)::text::xid',
 	uuid => q(md5(i::text)::uuid),
 	interval => q(i * interval '1 minute'),
 	'int4[]' => 'ARRAY[i, i + 1, NULL]::int4[]',
@@ -131,15 +130,6 @@ sub fill
 	  $table, names(@cols), join(', ', map { $_->{value} } @cols), $from, $to;
 }
 
-# Statements for a wrong number of different values in some columns, from the next ANALYZE on.
-sub wrong_statistics
-{
-	my ($name, @cols) = @_;
-
-	return map { "ALTER TABLE $name ALTER COLUMN $_->{name} SET (n_distinct = "
-		. pick(1, 3, 1000, 1_000_000, -0.001, -1) . ');' } grep { chance(0.5) } @cols;
-}
-
 # Statements that make a table, and what is known of it: name, rows, columns.
 sub shape_table
 {
@@ -200,11 +190,7 @@ sub shape_table
 	push @sql, "DELETE FROM $name WHERE seq BETWEEN $half AND " . int($n * 0.7) . ';' if $churn > 0.8;
 	push @sql, "VACUUM $name;" if $churn > 0.7 && $kind ne 'temp';
 	push @sql, "CREATE INDEX ON $name (seq);" if chance(0.3);
-	push @sql, wrong_statistics($name, @cols) if chance(0.4);
 	push @sql, "ANALYZE $name;" if chance(0.9);
-	# as if the table had a thousand times more or fewer rows
-	push @sql, 'UPDATE pg_class SET reltuples = reltuples * ' . pick(1000, 0.001) . " WHERE oid = '$name'::regclass;"
-	  if $kind !~ /partitioned|inherited/ && chance(0.3);
 	return ({ name => $name, kind => $kind, n => $n, cols => \@cols }, @sql);
 }
 
@@ -213,9 +199,7 @@ sub shape_tables
 {
 	my ($most) = @_;
 	my @tables;
-	my @sql = (sprintf('SELECT setseed(%.6f) \g /dev/null', rand),
-		"CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);",
-		'CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);',
+	my @sql = (sprintf('SELECT setseed(%.6f) \g /dev/null', rand), 'CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);',
 		"CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');");
 
 	for my $name (qw(ta tb))

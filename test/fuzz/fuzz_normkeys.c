@@ -467,7 +467,7 @@ datum_of(KeyKind kind, const Value *v)
 static int
 compare_normkeys(KeyKind kind, const Value *a, const Value *b, const BytesPrefix *prefix, uint64 flip)
 {
-	for (int word = 0; word < key_words(kind); word++)
+	for (int word = 0; word < key_traits[kind].words; word++)
 	{
 		KeyBufferColumn col = {.kind = kind + word,.flip = flip,.prefix = *prefix};
 		bool		ainexact = false;
@@ -498,7 +498,7 @@ LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
 	int			got;
 	int			want;
 
-	if (key_by_bytes(target->kind))
+	if (key_traits[target->kind].by_bytes)
 	{
 		prefix.len = take(&in) % 12;
 		take_bytes(&in, prefix.bytes, prefix.len);

@@ -75,7 +75,7 @@ check_normkeys(PG_FUNCTION_ARGS)
 
 	if (!key_type_lookup(&key, ARR_ELEMTYPE(array), &why))
 		elog(ERROR, "%s", why);
-	words = key_words(key.kind);
+	words = key_traits[key.kind].words;
 	for (int w = 0; w < words; w++)
 	{
 		set_up_column(&cols[w], &key, w);

@@ -32,7 +32,6 @@
 #include "compat.h"
 #include "key/key.h"
 #include "key/key_internal.h"
-#include "key/type/keytype.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/multirangetypes.h"
@@ -219,7 +218,7 @@ key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 		maker.ssup = abbreviated_support(cxt, key, true);
 	else if (kind == KEY_ENUM)
 		maker.enum_order = enum_order_create(cxt);
-	else if (key_nested(kind))
+	else if (key_traits[kind].nested)
 		maker.first_part = first_part_create(cxt, key->collation);
 	return maker;
 }
@@ -274,7 +273,7 @@ key_maker_part_type(KeyKind kind, KeyMaker maker)
 {
 	const FirstPart *part = maker.first_part;
 
-	if (!key_nested(kind) || !OidIsValid(part->type))
+	if (!key_traits[kind].nested || !OidIsValid(part->type))
 		return 0;
 	return (uint64) part->type << 32 | part->collation;
 }
@@ -299,7 +298,7 @@ set_part_type(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
 	 */
 	if (key.kind == KEY_COMPARED)
 		key.kind = abbreviated_kind(&key);
-	if (key.kind == KEY_COMPARED || key_nested(key.kind) || key.descending)
+	if (key.kind == KEY_COMPARED || key_traits[key.kind].nested || key.descending)
 		return;
 	part->col.kind = key.kind;
 	part->maker = key_maker_create(part->cxt, &key, key.kind);
@@ -317,7 +316,7 @@ part_normkey(const FirstPart *part, Datum value)
 	normkey = normkey_of_value(&part->col, part->maker, value, &inexact);
 	if (unlikely(key_normkey_unplaced(&part->col, normkey)))
 		return NORMKEY_UNPLACED;
-	return NORMKEY_FIRST + (key_wide(part->col.kind) ? normkey >> 1 : normkey);
+	return NORMKEY_FIRST + (key_traits[part->col.kind].wide ? normkey >> 1 : normkey);
 }
 
 static inline struct varlena *

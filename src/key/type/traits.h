@@ -183,7 +183,7 @@ typedef union KeyMaker
 {
 	struct SortSupportData *ssup;	/* KEY_ABBREVIATED */
 	struct EnumOrder *enum_order;	/* KEY_ENUM */
-	struct FirstPart *first_part;	/* key_nested() kinds */
+	struct FirstPart *first_part;	/* nested kinds */
 } KeyMaker;
 
 /* For kinds that need no state. */
@@ -215,100 +215,6 @@ compared_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value,
 {
 	*inexact = true;
 	return 0;
-}
-
-/* Is the normalized key made of a string's bytes (bytes.h)? */
-static inline bool
-key_by_bytes(KeyKind kind)
-{
-	return kind >= KEY_TEXT && kind <= KEY_BYTEA;
-}
-
-/* Is the normalized key that of the value's first part (keytype.c)? */
-static inline bool
-key_nested(KeyKind kind)
-{
-	return kind >= KEY_ARRAY && kind <= KEY_RECORD;
-}
-
-/* May make() return key_unplaced() for this kind? */
-static inline bool
-key_may_be_unplaced(KeyKind kind)
-{
-	return key_nested(kind) || kind == KEY_ENUM;
-}
-
-/* Does the normalized key cost more than a comparison, or tell nothing? */
-static inline bool
-key_needs_comparator(KeyKind kind)
-{
-	return kind == KEY_ABBREVIATED || kind == KEY_COMPARED;
-}
-
-/* Does a function make the normalized key? */
-static inline bool
-key_computed(KeyKind kind)
-{
-	switch (kind)
-	{
-#define VALUE_COMPUTED(kind, normkey, type, from_datum, make, back)	case kind: return false;
-#define REF_COMPUTED(kind, normkey, make, words)	case kind: return false;
-#define COMPUTED_COMPUTED(kind, normkey, make, words, exact)	case kind: return true;
-			KEY_KINDS(VALUE_COMPUTED, REF_COMPUTED, COMPUTED_COMPUTED)
-	}
-	pg_unreachable();
-}
-
-/* Has the normalized key 8 bytes (otherwise 4)? */
-static inline bool
-key_wide(KeyKind kind)
-{
-	switch (kind)
-	{
-#define VALUE_WIDE(kind, normkey, type, from_datum, make, back) \
-		case kind: return sizeof(normkey) == sizeof(uint64);
-#define REF_WIDE(kind, normkey, make, words) \
-		case kind: return sizeof(normkey) == sizeof(uint64);
-#define COMPUTED_WIDE(kind, normkey, make, words, exact) \
-		case kind: return sizeof(normkey) == sizeof(uint64);
-			KEY_KINDS(VALUE_WIDE, REF_WIDE, COMPUTED_WIDE)
-	}
-	pg_unreachable();
-}
-
-/* Marks a value without a normalized key, direction not applied.  No other value has it. */
-static inline uint64
-key_unplaced(KeyKind kind)
-{
-	return key_wide(kind) ? PG_UINT64_MAX : PG_UINT32_MAX;
-}
-
-/* Columns of the key buffer for one SQL column. */
-static inline int
-key_words(KeyKind kind)
-{
-	switch (kind)
-	{
-#define VALUE_WORDS(kind, normkey, type, from_datum, make, back)	case kind: return 1;
-#define REF_WORDS(kind, normkey, make, words)	case kind: return words;
-#define COMPUTED_WORDS(kind, normkey, make, words, exact)	case kind: return words;
-			KEY_KINDS(VALUE_WORDS, REF_WORDS, COMPUTED_WORDS)
-	}
-	pg_unreachable();
-}
-
-/* Are the normalized keys of all values exact? */
-static inline bool
-key_exact(KeyKind kind)
-{
-	switch (kind)
-	{
-#define VALUE_EXACT(kind, normkey, type, from_datum, make, back)	case kind: return true;
-#define REF_EXACT(kind, normkey, make, words)	case kind: return true;
-#define COMPUTED_EXACT(kind, normkey, make, words, exact)	case kind: return exact;
-			KEY_KINDS(VALUE_EXACT, REF_EXACT, COMPUTED_EXACT)
-	}
-	pg_unreachable();
 }
 
 /* ------------------------------------------------------------------------
@@ -359,19 +265,55 @@ key_not_decodable(uint64 normkey)
 	pg_unreachable();
 }
 
-/* Can a column's value be restored from its normalized key? */
-static inline bool
-key_decodable(KeyKind kind)
+/* ------------------------------------------------------------------------
+ * The table, as data
+ * ------------------------------------------------------------------------
+ */
+
+/* What is known of a kind. */
+typedef struct KeyTraits
 {
-	switch (kind)
-	{
-#define VALUE_DECODABLE(kind, normkey, type, from_datum, make, back) \
-		case kind: return back != key_not_decodable;
-#define REF_DECODABLE(kind, normkey, make, words)	case kind: return false;
-#define COMPUTED_DECODABLE(kind, normkey, make, words, exact)	case kind: return false;
-			KEY_KINDS(VALUE_DECODABLE, REF_DECODABLE, COMPUTED_DECODABLE)
-	}
-	pg_unreachable();
+	int8		words;			/* columns of the key buffer for one SQL column */
+	bool		wide;			/* the normalized key has 8 bytes, otherwise 4 */
+	bool		exact;			/* the normalized keys of all values are exact */
+	bool		computed;		/* a function makes the normalized key */
+	bool		decodable;		/* a value can be restored from its key */
+	bool		by_bytes;		/* made of a string's bytes (bytes.h) */
+	bool		nested;			/* the key of the value's first part (keytype.c) */
+	bool		may_be_unplaced;	/* make() may return key_unplaced() */
+
+	/* the normalized key costs more than a comparison, or tells nothing */
+	bool		needs_comparator;
+
+	/* all processes make the same normalized keys, with enough detail */
+	bool		same_in_processes;
+} KeyTraits;
+
+/* A constant of each file, so that a constant kind needs no load. */
+static const KeyTraits key_traits[] = {
+#define KIND_BY_BYTES(kind)	((kind) >= KEY_TEXT && (kind) <= KEY_BYTEA)
+#define KIND_NESTED(kind)	((kind) >= KEY_ARRAY && (kind) <= KEY_RECORD)
+#define VALUE_TRAITS(kind, normkey, type, from_datum, make, back) \
+	[kind] = {.words = 1, .wide = sizeof(normkey) == sizeof(uint64), .exact = true, \
+		.decodable = back != key_not_decodable, .same_in_processes = true},
+#define REF_TRAITS(kind, normkey, make, number) \
+	[kind] = {.words = number, .wide = sizeof(normkey) == sizeof(uint64), .exact = true, \
+		.same_in_processes = true},
+#define COMPUTED_TRAITS(kind, normkey, make, number, all_exact) \
+	[kind] = {.words = number, .wide = sizeof(normkey) == sizeof(uint64), .exact = all_exact, \
+		.computed = true, .by_bytes = KIND_BY_BYTES(kind), .nested = KIND_NESTED(kind), \
+		.may_be_unplaced = KIND_NESTED(kind) || (kind) == KEY_ENUM, \
+		.needs_comparator = (kind) == KEY_ABBREVIATED || (kind) == KEY_COMPARED, \
+		.same_in_processes = (all_exact) || KIND_BY_BYTES(kind) || \
+			((kind) >= KEY_NUMERIC && (kind) <= KEY_BITS)},
+	KEY_KINDS(VALUE_TRAITS, REF_TRAITS, COMPUTED_TRAITS)
+};
+
+/* Marks a value without a normalized key, direction not applied.  No other value has it. */
+static inline uint64
+key_unplaced(KeyKind kind)
+{
+	return key_traits[kind].wide ? PG_UINT64_MAX : PG_UINT32_MAX;
 }
 
 #endif							/* GPUSORT_KEY_TYPE_TRAITS_H */

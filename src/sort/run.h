@@ -5,15 +5,15 @@
  * A run is a sequence of MinimalTuples in sort order, each padded to 8 bytes.  Keys are
  * not stored: the merge makes them from the rows.
  */
-#ifndef GPUSORT_STORE_RUN_H
-#define GPUSORT_STORE_RUN_H
+#ifndef GPUSORT_SORT_RUN_H
+#define GPUSORT_SORT_RUN_H
 
 #include "postgres.h"
 
 #include "access/htup_details.h"
 #include "lib/ilist.h"
 #include "storage/fd.h"
-#include "store/memory.h"
+#include "store/store.h"
 #include "utils/resowner.h"
 
 /* The temporary files of a sort, divided into extents. */
@@ -233,4 +233,4 @@ run_cursor_restore(RunCursor *cursor)
 	cursor->eof = cursor->mark_eof;
 }
 
-#endif							/* GPUSORT_STORE_RUN_H */
+#endif							/* GPUSORT_SORT_RUN_H */

@@ -27,8 +27,8 @@
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "sort/run.h"
 #include "storage/bufmgr.h"
-#include "store/run.h"
 #include "utils/memutils.h"
 
 #define EXTENT_MAX		((Size) 64 * 1024)

@@ -1,9 +1,9 @@
 /*
- * row.h
- *	  Rows as MinimalTuples: forms, copies and checks them.
+ * store.h
+ *	  Where a sort's rows lie: large memory, the row arena, and rows as MinimalTuples.
  */
-#ifndef GPUSORT_STORE_ROW_H
-#define GPUSORT_STORE_ROW_H
+#ifndef GPUSORT_STORE_STORE_H
+#define GPUSORT_STORE_STORE_H
 
 #include "postgres.h"
 
@@ -11,9 +11,180 @@
 #include "access/tupdesc.h"
 #include "compat.h"
 #include "executor/tuptable.h"
+#include "monitor/progress.h"
 #include "port/atomics.h"
-#include "store/arena.h"
 #include "utils/memutils.h"
+
+/* ------------------------------------------------------------------------
+ * Large memory: regions on huge pages, kept for the next sort
+ * ------------------------------------------------------------------------
+ */
+
+/* Regions are multiples of this, so that huge pages can back them. */
+#define BULK_GRAIN		((Size) 2 * 1024 * 1024)
+
+/* Smaller requests are palloc'd. */
+#define BULK_THRESHOLD	((Size) 1024 * 1024)
+
+/* Owner of bulk memory.  All its memory is freed when its memory context is reset. */
+typedef struct BulkOwner BulkOwner;
+
+/* One growing, contiguous allocation. */
+typedef struct BulkBuf
+{
+	void	   *ptr;
+	Size		size;			/* usable bytes */
+	Size		requested;		/* largest size passed to bulk_reserve() */
+	bool		mapped;			/* true: a mapped region; false: palloc'd */
+} BulkBuf;
+
+/* progress: counts the owner's memory; NULL if it is not counted. */
+extern BulkOwner *bulk_owner_create(MemoryContext cxt, Progress *progress);
+
+/* The memory context of the owner. */
+extern MemoryContext bulk_owner_context(const BulkOwner *owner);
+
+/*
+ * Makes buf at least size bytes large and keeps its first "keep" bytes.  If keep is
+ * 0, the old memory is freed first.  New memory is not zeroed.  The memory is aligned
+ * to 64 bytes.
+ */
+extern void bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep);
+extern void bulk_free(BulkOwner *owner, BulkBuf *buf);
+
+/*
+ * Called when a sort begins: shrinks the memory that the process keeps to the current
+ * work_mem, or to maintenance_work_mem if the sort is that of an index build.
+ */
+extern void bulk_begin(bool index_build);
+
+/* ------------------------------------------------------------------------
+ * Row arena: memory for rows, addressed by 32-bit row ids (rids)
+ *
+ * Rows lie in chunks of 16 MB.  A rid counts 8-byte units: its upper bits are
+ * the chunk number, its lower bits the offset within the chunk.  32 bits
+ * address 32 GB, so no table of row offsets is needed.  Rids ascend in input
+ * order, so sorting by key and then by rid is stable.
+ *
+ * A chunk contains no pointers, so it can be moved, shared between processes or
+ * copied to a device.  The arena does not store its BulkOwner: functions that
+ * allocate or free memory take it as an argument.
+ * ------------------------------------------------------------------------
+ */
+
+#define ARENA_UNIT_SHIFT	3	/* a rid counts 8-byte units */
+#define ARENA_CHUNK_SHIFT	21	/* units in a chunk */
+#define ARENA_CHUNK_UNITS	((uint32) 1 << ARENA_CHUNK_SHIFT)
+#define ARENA_CHUNK_SIZE	((Size) ARENA_CHUNK_UNITS << ARENA_UNIT_SHIFT)
+#define ARENA_MAX_CHUNKS	((uint32) 1 << (32 - ARENA_CHUNK_SHIFT))
+
+typedef struct ArenaChunk
+{
+	BulkBuf		buf;			/* empty for the later chunks of a huge row */
+} ArenaChunk;
+
+typedef struct Arena
+{
+	char	   *next;			/* address of the next row */
+	char	   *end;			/* end of the current chunk */
+	uint32		next_rid;		/* rid of the next row */
+
+	char	  **base;			/* address of each chunk */
+	ArenaChunk *chunks;
+	uint32		nchunks;		/* chunks in use */
+
+	/* chunks with memory; >= nchunks after a reset */
+	uint32		nowned;
+	uint32		capacity;		/* entries of base and chunks */
+	Size		closed;			/* bytes in chunks before the current one */
+} Arena;
+
+/* Removes all rows and keeps the memory. */
+extern void arena_reset(Arena *arena, BulkOwner *owner);
+
+/* Makes room for a row of size bytes; false if no rids remain. */
+extern bool arena_make_room(Arena *arena, BulkOwner *owner, Size size);
+
+/* Frees chunks without rows. */
+extern void arena_trim(Arena *arena, BulkOwner *owner);
+
+/*
+ * Compaction.  arena_compact_begin() removes all rows from the arena; *from still
+ * addresses them.  The caller then allocates the rows to keep again, in the order of
+ * their rids, and copies each from *from.  A copy never overwrites a later row.
+ * arena_compact_end() drops *from.
+ */
+extern void arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from);
+
+/*
+ * Frees the chunks of *from that only have rows before rid.  The caller no longer
+ * needs these rows.  *chunk is the first chunk that is not freed yet; 0 at first.
+ */
+extern void arena_compact_passed(Arena *from, BulkOwner *owner, uint32 rid, uint32 *chunk);
+
+extern void arena_compact_end(Arena *arena, BulkOwner *owner, Arena *from);
+
+/* Frees all memory but the chunk tables. */
+extern void arena_free(Arena *arena, BulkOwner *owner);
+
+/* Do rids remain for size more bytes of rows?  No row may be huge. */
+static inline bool
+arena_has_rids(const Arena *arena, Size size)
+{
+	return arena->nchunks + size / ARENA_CHUNK_SIZE + 1 < ARENA_MAX_CHUNKS;
+}
+
+/* Bytes of all rows. */
+static inline Size
+arena_used(const Arena *arena)
+{
+	return arena->closed +
+		(arena->nchunks == 0 ? 0 : arena->next - arena->base[arena->nchunks - 1]);
+}
+
+static inline char *
+arena_at(const Arena *arena, uint32 rid)
+{
+	return arena->base[rid >> ARENA_CHUNK_SHIFT] +
+		((Size) (rid & (ARENA_CHUNK_UNITS - 1)) << ARENA_UNIT_SHIFT);
+}
+
+/* Makes size bytes available at arena->next; false if the arena is full. */
+static inline bool
+arena_reserve(Arena *arena, BulkOwner *owner, Size size)
+{
+	return likely(size <= (Size) (arena->end - arena->next)) || arena_make_room(arena, owner, size);
+}
+
+/* Adds the row of size bytes (MAXALIGN'ed) at arena->next; returns its rid. */
+static inline uint32
+arena_take(Arena *arena, Size size)
+{
+	uint32		rid = arena->next_rid;
+
+	Assert(size == MAXALIGN(size) && size <= (Size) (arena->end - arena->next));
+	arena->next += size;
+	arena->next_rid += size >> ARENA_UNIT_SHIFT;
+	return rid;
+}
+
+/* Allocates a row of size bytes (MAXALIGN'ed); NULL if the arena is full. */
+static inline char *
+arena_alloc(Arena *arena, BulkOwner *owner, Size size, uint32 *rid)
+{
+	char	   *row;
+
+	if (unlikely(!arena_reserve(arena, owner, size)))
+		return NULL;
+	row = arena->next;
+	*rid = arena_take(arena, size);
+	return row;
+}
+
+/* ------------------------------------------------------------------------
+ * Rows as MinimalTuples: forms, copies and checks
+ * ------------------------------------------------------------------------
+ */
 
 /* More bytes than this are copied by memcpy(). */
 #define COPY_INLINE_MAX		256
@@ -308,28 +479,6 @@ static inline void
 tid_of_rid(uint32 rid, ItemPointerData *tid)
 {
 	ItemPointerSet(tid, rid >> (TID_RID_OFFSET_BITS + 1), rid >> 1 & ((1 << TID_RID_OFFSET_BITS) - 1));
-}
-
-/* Row id of a row with a TID. */
-static inline uint32
-row_tid_rid(const MinimalTupleData *row)
-{
-	ItemPointerData tid;
-
-	row_get_tid(row, &tid);
-	return tid_rid(&tid, (row->t_infomask2 & ROW_DEAD) != 0);
-}
-
-/* Sets TID and flag of a row from its row id. */
-static inline void
-row_set_tid_rid(char *row, uint32 rid)
-{
-	ItemPointerData tid;
-
-	tid_of_rid(rid, &tid);
-	row_set_tid(row, &tid);
-	if ((rid & TID_RID_DEAD) != 0)
-		((MinimalTuple) row)->t_infomask2 |= ROW_DEAD;
 }
 
 /* ---- Walk: finds the columns of a heap tuple ----
@@ -786,63 +935,7 @@ row_to_slot(TupleTableSlot *slot, MinimalTuple row)
 	mslot->minhdr.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
 }
 
-/* ---- Row block: sorted rows and their keys, passed between processes ----
- *
- * A block is a header, MinimalTuples padded to 8 bytes, the keys of the rows (uint64
- * or uint128) in the order of the rows, and the offset of each row.  So a merge of
- * blocks does not read the rows.  A block contains no pointers.
- *
- * A row larger than a block is divided into pieces.  The first block has n = 1, the
- * key and the full length of the row; the following blocks have n = 0.
- */
-
-#define ROW_BLOCK_SIZE		((Size) 64 * 1024)
-
-typedef struct RowBlock
-{
-	uint32		n;				/* number of rows */
-	uint32		bytes;			/* bytes of all rows */
-	uint32		keys_at;		/* offset of the keys; 16-byte aligned */
-	uint32		places_at;		/* offset of the row offsets in rows[] */
-	uint64		whole;			/* full length of a row in pieces; 0: none */
-	uint64		pad2;
-	char		rows[FLEXIBLE_ARRAY_MEMBER];
-} RowBlock;
-
-/* Bytes for rows, keys and offsets. */
-#define ROW_BLOCK_ROOM		(ROW_BLOCK_SIZE - offsetof(RowBlock, rows))
-
-#define ROW_BLOCK_KEY_ALIGN	16
-
-/* Offset of a row in rows[], in units of 8 bytes. */
+/* Offset of a row among rows that lie together, in units of 8 bytes. */
 typedef uint16 RowPlace;
 
-/* Most bytes of a piece of a row. */
-#define ROW_BLOCK_PIECE		(ROW_BLOCK_ROOM - 3 * ROW_BLOCK_KEY_ALIGN)
-
-/* Most rows of a block: a row has at least 16 bytes, a key at least 8. */
-#define ROW_BLOCK_MAX_ROWS	(ROW_BLOCK_ROOM / (16 + sizeof(uint64) + sizeof(RowPlace)))
-
-/* Do n rows with keys of key_bytes each, and bytes in all, fit a block? */
-static inline bool
-row_block_has_room(Size bytes, Size n, Size key_bytes)
-{
-	return bytes + n * (key_bytes + sizeof(RowPlace)) <= ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
-}
-
-/*
- * Completes a block that has n rows: sets the offsets of the keys, and stores the row
- * offsets.
- */
-static inline void
-row_block_divide(RowBlock *block, uint32 n, Size bytes, Size key_bytes, const RowPlace *places)
-{
-	block->n = n;
-	block->bytes = bytes;
-	block->whole = 0;
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, bytes);
-	block->places_at = block->keys_at + n * key_bytes;
-	memcpy(block->rows + block->places_at, places, n * sizeof(RowPlace));
-}
-
-#endif							/* GPUSORT_STORE_ROW_H */
+#endif							/* GPUSORT_STORE_STORE_H */
