@@ -194,6 +194,12 @@ $node->safe_psql('postgres', 'CREATE TABLE c AS SELECT i AS id, mix(i) AS k, int
 	. 'generate_series(1, 9000) i; CREATE INDEX c_key ON c (k); CREATE INDEX c_range ON c (v); VACUUM ANALYZE c');
 is(said('CLUSTER c USING c_key'), 'sorted table "c"', 'gpusort sorts where the rows fit memory');
 is(said('CLUSTER c'), 'sorted table "c"', 'the table\'s index');
+SKIP:
+{
+	skip 'no REPACK before 19', 2 if $node->safe_psql('postgres', 'SHOW server_version_num') < 190000;
+	is(said('REPACK c USING INDEX c_key'), 'sorted table "c"', 'REPACK USING INDEX');
+	is(said('REPACK c'), '', 'REPACK without an index does not sort');
+}
 is(said("SET maintenance_work_mem = '1MB'; SET random_page_cost = 1; CLUSTER c"), '', 'PostgreSQL scans the index');
 is(said("SET cpu_operator_cost = 10; CLUSTER c USING c_range"), '',
 	'keys with a comparator: PostgreSQL scans the index');
