@@ -4,7 +4,8 @@
  *
  * Each time memory is full, the batch is sorted and written as a run.  If there are more
  * runs at the end than can be merged at once, neighbouring runs are merged until all
- * remaining runs fit one merge.  Only neighbours are merged, because among equal rows
+ * remaining runs fit one merge.  The last merge can take several times as many runs as
+ * the merges before it, because it reads them in smaller pieces.  Only neighbours are merged, because among equal rows
  * the earlier run must come first.  The last merge is streamed to the node.  If it will
  * be read more than once or backward, it is written as one run.
  *
@@ -275,13 +276,13 @@ merge_into_run(Runs *runs, SpillRun **some, int n,
 	return run_writer_close(&writer);
 }
 
-/* Merges neighbouring runs until no more than fan_in runs remain. */
+/* Merges neighbouring runs, fan_in at a time, until no more than most runs remain. */
 static void
-reduce_runs(Runs *runs, int fan_in)
+reduce_runs(Runs *runs, int most, int fan_in)
 {
-	while (runs->n > fan_in)
+	while (runs->n > most)
 	{
-		int			excess = runs->n - fan_in;
+		int			excess = runs->n - most;
 		int			in = 0;
 		int			out = 0;
 
@@ -312,7 +313,8 @@ runs_result(Runs *runs, ResultSpace *space)
 
 	sort_env_clock(env, &start);
 	key_layout(&runs->layout, runs->keybuf, runs->ranges);
-	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n));
+	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, true),
+				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
 	if (env->spec.random_access)
 		result = result_run_begin(&space->run, env, runs->file,
 								  merge_into_run(runs, runs->runs, runs->n, run_cursor_write_row),

@@ -3,11 +3,12 @@
  *	  Sorted runs: rows in temporary files, or read from a source.
  *
  * All runs of a sort share one spill file.  It is divided into extents of 8 kB to
- * 64 kB, depending on the memory limit.  An extent is transferred directly between
- * the file and the buffer of a writer or reader.  Extents that have been read are
- * written again, so a merge needs little more disk space than the rows take.
- * logtape.c does the same per block, but each block passes two more buffers and
- * takes a system call of its own.
+ * 64 kB, depending on the memory limit.  Bytes are transferred directly between the
+ * file and the buffer of a writer or reader.  A writer writes several adjacent extents
+ * at once.  A reader reads an extent, or less when many runs are merged.  Extents that
+ * have been read are written again, so a merge needs little more disk space than the
+ * rows take.  logtape.c does the same per block, but each block passes two more
+ * buffers and takes a system call of its own.
  *
  * The spill file consists of segments of 1 GB, as a BufFile does.  The server
  * manages them: OpenTemporaryFile() spreads them over the temporary tablespaces,
@@ -16,9 +17,10 @@
  * ERROR, and the server removes them after a crash.
  *
  * Memory policy: the spill file has lists of segments and extents only, in the
- * memory context in which it was created.  A writer has a buffer of one extent.  A
- * reader uses the buffer of its caller, and a larger one of its own while a row that
- * does not fit is the next one.  An ERROR leaves buffers to their memory context.
+ * memory context in which it was created.  A writer has a buffer of one extent, or of
+ * 1/32 of the memory limit.  A reader uses the buffer of its caller, and a larger one
+ * of its own while a row that does not fit is the next one.  An ERROR leaves buffers
+ * to their memory context.
  */
 #include "postgres.h"
 
@@ -32,10 +34,11 @@
 #include "utils/memutils.h"
 
 #define EXTENT_MAX		((Size) 64 * 1024)
+#define WRITE_MAX		((Size) 256 * 1024)
 #define SEGMENT_SIZE	((Size) 1024 * 1024 * 1024)
 
-/* For longer rows, in extents, the reader allocates a buffer while it reads them. */
-#define LONG_ROW_EXTENTS	4
+/* For longer rows, in pieces, the reader allocates a buffer while it reads them. */
+#define LONG_ROW_PIECES	4
 
 /* ---- Spill file ---- */
 
@@ -45,13 +48,24 @@ extent_size(Size memory)
 {
 	Size		extent = EXTENT_MAX;
 
-	/*
-	 * a merge of about 80 runs should fit the memory: with fewer, rows are
-	 * written twice
-	 */
+	/* a merge of about 80 runs, read by whole extents, should fit the memory */
 	while (extent > BLCKSZ && extent * 128 > memory)
 		extent /= 2;
 	return extent;
+}
+
+/*
+ * Size of a writer's buffer.  The kernel takes a file's memory in pieces as large as
+ * the writes, and large pieces cost less.
+ */
+static Size
+write_size(Size memory, Size extent)
+{
+	Size		size = WRITE_MAX;
+
+	while (size > extent && size * 32 > memory)
+		size /= 2;
+	return size;
 }
 
 SpillFile *
@@ -62,6 +76,7 @@ spill_open(Size memory)
 	PrepareTempTablespaces();
 	file->resowner = CurrentResourceOwner;
 	file->extent = extent_size(memory);
+	file->write = write_size(memory, file->extent);
 	file->segment_extents = SEGMENT_SIZE / file->extent;
 	return file;
 }
@@ -118,15 +133,14 @@ extent_list_add(uint32 **list, uint32 *n, uint32 *capacity, uint32 extent)
 	(*list)[(*n)++] = extent;
 }
 
-void
-spill_write(SpillFile *file, SpillRun *run, const char *data, Size size)
+/* Writes adjacent extents of one segment, from extent on. */
+static void
+write_extents(SpillFile *file, uint32 extent, const char *data, Size size)
 {
-	uint32		extent = file->nfree > 0 ? file->free[--file->nfree] : file->nextents++;
 	File		segment;
 	instr_time	start;
 	instr_time	end;
 
-	Assert(size <= file->extent);
 	CHECK_FOR_INTERRUPTS();
 	if (extent / file->segment_extents == file->nsegments)
 		add_segment(file);
@@ -144,27 +158,44 @@ spill_write(SpillFile *file, SpillRun *run, const char *data, Size size)
 		INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_write_time, end, start);
 	}
 	pgBufferUsage.temp_blks_written += (size + BLCKSZ - 1) / BLCKSZ;
-
-	extent_list_add(&run->extents, &run->nextents, &run->capacity, extent);
-	run->bytes += size;
 }
 
-Size
-spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf)
+void
+spill_write(SpillFile *file, SpillRun *run, const char *data, Size size)
 {
-	Size		size = i + 1 < run->nextents ? file->extent :
-		run->bytes - (uint64) i * file->extent;
-	File		segment = file->segments[run->extents[i] / file->segment_extents];
+	while (size > 0)
+	{
+		uint32		first = file->nfree > 0 ? file->free[--file->nfree] : file->nextents++;
+		Size		part = Min(size, file->extent);
+
+		extent_list_add(&run->extents, &run->nextents, &run->capacity, first);
+		/* at the file's end, extents are adjacent */
+		while (part < size && first + part / file->extent == file->nextents &&
+			   file->nextents % file->segment_extents != 0)
+		{
+			extent_list_add(&run->extents, &run->nextents, &run->capacity, file->nextents++);
+			part += Min(size - part, file->extent);
+		}
+		write_extents(file, first, data, part);
+		run->bytes += part;
+		data += part;
+		size -= part;
+	}
+}
+
+/* Reads size bytes of an extent, from an offset in it. */
+static void
+read_extent(SpillFile *file, uint32 extent, Size offset, char *buf, Size size)
+{
+	File		segment = file->segments[extent / file->segment_extents];
 	instr_time	start;
 	instr_time	end;
 	int			got;
 
-	Assert(i < run->nextents);
 	CHECK_FOR_INTERRUPTS();
 	if (track_io_timing)
 		INSTR_TIME_SET_CURRENT(start);
-	got = FileRead(segment, buf, size, extent_offset(file, run->extents[i]),
-				   WAIT_EVENT_BUFFILE_READ);
+	got = FileRead(segment, buf, size, extent_offset(file, extent) + offset, WAIT_EVENT_BUFFILE_READ);
 	if (got < 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
@@ -179,7 +210,17 @@ spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf)
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_read_time, end, start);
 	}
-	pgBufferUsage.temp_blks_read += (size + BLCKSZ - 1) / BLCKSZ;
+	/* a block that is read in pieces counts once */
+	pgBufferUsage.temp_blks_read += (offset + size + BLCKSZ - 1) / BLCKSZ - (offset + BLCKSZ - 1) / BLCKSZ;
+}
+
+Size
+spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf)
+{
+	Size		size = Min(file->extent, run->bytes - (uint64) i * file->extent);
+
+	Assert(i < run->nextents);
+	read_extent(file, run->extents[i], 0, buf, size);
 	return size;
 }
 
@@ -206,7 +247,7 @@ run_writer_open(RunWriter *writer, SpillFile *file)
 {
 	writer->file = file;
 	writer->run = palloc0(sizeof(SpillRun));
-	writer->buf = palloc(file->extent);
+	writer->buf = palloc(file->write);
 	writer->used = 0;
 	writer->rows = 0;
 	writer->longest = 0;
@@ -217,7 +258,7 @@ run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run)
 {
 	writer->file = file;
 	writer->run = run;
-	writer->buf = palloc(file->extent);
+	writer->buf = palloc(file->write);
 	writer->used = run->bytes % file->extent;
 	writer->rows = run->rows;
 	writer->longest = run->longest;
@@ -233,13 +274,13 @@ run_writer_bytes(RunWriter *writer, const void *data, Size size)
 
 	while (size > 0)
 	{
-		Size		part = Min(size, writer->file->extent - writer->used);
+		Size		part = Min(size, writer->file->write - writer->used);
 
 		memcpy(writer->buf + writer->used, from, part);
 		writer->used += part;
 		from += part;
 		size -= part;
-		if (writer->used == writer->file->extent)
+		if (writer->used == writer->file->write)
 		{
 			spill_write(writer->file, writer->run, writer->buf, writer->used);
 			writer->used = 0;
@@ -271,52 +312,58 @@ run_of_source(RunSource *source, uint64 bytes)
 /* ---- Reading runs ---- */
 
 static inline bool
-row_is_long(const SpillFile *file, Size size)
+row_is_long(Size piece, Size size)
 {
-	return size > LONG_ROW_EXTENTS * file->extent;
+	return size > LONG_ROW_PIECES * piece;
 }
 
 Size
-run_reader_buffer_size(const SpillFile *file, const SpillRun *run, Size headroom)
+run_reader_buffer_size(const SpillRun *run, Size piece, Size headroom)
 {
-	Size		before = row_is_long(file, run->longest) ? headroom : Max(headroom, run->longest);
+	Size		before = row_is_long(piece, run->longest) ? headroom : Max(headroom, run->longest);
 
-	return before + file->extent;
+	return before + piece;
 }
 
 Size
-run_reader_memory(const SpillFile *file, const SpillRun *run, Size headroom)
+run_reader_memory(const SpillRun *run, Size piece, Size headroom)
 {
-	return run_reader_buffer_size(file, run, headroom) +
-		(row_is_long(file, run->longest) ? run->longest + file->extent : 0);
+	return run_reader_buffer_size(run, piece, headroom) +
+		(row_is_long(piece, run->longest) ? run->longest + piece : 0);
 }
 
 void
-run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Size headroom,
+run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Size piece, Size headroom,
 				BulkOwner *owner)
 {
 	reader->file = file;
 	reader->run = run;
 	reader->buf = reader->caller_buf = buf;
-	reader->buf_size = reader->caller_size = run_reader_buffer_size(file, run, headroom);
+	reader->buf_size = reader->caller_size = run_reader_buffer_size(run, piece, headroom);
 	reader->owner = owner;
 	memset(&reader->own, 0, sizeof(reader->own));
+	reader->piece = piece;
 	reader->headroom = headroom;
 	reader->pos = reader->len = 0;
-	reader->next_extent = 0;
+	reader->next = 0;
 }
 
-/* Reads the next bytes of the run, at most one extent. */
+/* Reads the next piece of the run. */
 static Size
 read_next(RunReader *reader, char *to)
 {
-	Size		size;
+	SpillRun   *run = reader->run;
+	Size		extent = reader->file->extent;
+	uint32		i = reader->next / extent;
+	Size		offset = reader->next % extent;
+	Size		size = Min(reader->piece, Min(extent - offset, run->bytes - reader->next));
 
-	if (reader->run->source != NULL)
-		return reader->run->source->read(reader->run->source, to, reader->file->extent);
-	size = spill_read(reader->file, reader->run, reader->next_extent, to);
-	spill_release(reader->file, reader->run, reader->next_extent);
-	reader->next_extent++;
+	if (run->source != NULL)
+		return run->source->read(run->source, to, reader->piece);
+	read_extent(reader->file, run->extents[i], offset, to, size);
+	reader->next += size;
+	if (reader->next == run->bytes || reader->next % extent == 0)
+		spill_release(reader->file, run, i);
 	return size;
 }
 
@@ -354,20 +401,20 @@ static void
 release_own_buffer(RunReader *reader)
 {
 	Size		left = reader->len - reader->pos;
-	Size		need = Max(next_row_size(reader), left) + reader->file->extent;
+	Size		need = Max(next_row_size(reader), left) + reader->piece;
 
 	if (left <= reader->caller_size && (need <= reader->caller_size || need < reader->buf_size / 2))
 		use_buffer(reader, reader->caller_buf, reader->caller_size);
 }
 
-/* Makes room for one extent after the bytes pos .. len. */
+/* Makes room for one piece after the bytes pos .. len. */
 static void
-reserve_extent(RunReader *reader)
+reserve_piece(RunReader *reader)
 {
 	Size		left = reader->len - reader->pos;
-	Size		need = Max(next_row_size(reader), left) + reader->file->extent;
+	Size		need = Max(next_row_size(reader), left) + reader->piece;
 
-	if (left + reader->file->extent > reader->buf_size)
+	if (left + reader->piece > reader->buf_size)
 	{
 		BulkBuf		own = {0};
 
@@ -409,7 +456,7 @@ run_reader_fill(RunReader *reader)
 		if (whole && left > reader->headroom)
 			return;
 
-		reserve_extent(reader);
+		reserve_piece(reader);
 		reader->len += read_next(reader, reader->buf + reader->len);
 	}
 }

@@ -24,6 +24,7 @@ typedef struct SpillFile
 	uint32		segment_extents;	/* extents of a segment */
 	ResourceOwner resowner;		/* owner of all segments */
 	Size		extent;			/* bytes of an extent, a multiple of BLCKSZ */
+	Size		write;			/* bytes of a writer's buffer, some extents */
 	uint32		nextents;		/* extents of all segments, free ones included */
 	uint32	   *free;			/* extents that can be written again */
 	uint32		nfree;
@@ -54,7 +55,7 @@ typedef struct SpillRun
 extern SpillFile *spill_open(Size memory);
 extern void spill_close(SpillFile *file);
 
-/* Appends an extent of size bytes to a run. */
+/* Appends bytes to a run of full extents. */
 extern void spill_write(SpillFile *file, SpillRun *run, const char *data, Size size);
 
 /* Reads the run's i-th extent into buf; returns its length. */
@@ -80,7 +81,7 @@ typedef struct RunSource
 /* Creates a run of the given number of bytes that the source delivers. */
 extern SpillRun *run_of_source(RunSource *source, uint64 bytes);
 
-/* Writes one run through a buffer of one extent. */
+/* Writes one run through a buffer of file->write bytes. */
 typedef struct RunWriter
 {
 	SpillFile  *file;
@@ -98,7 +99,7 @@ extern void run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run)
 
 extern void run_writer_bytes(RunWriter *writer, const void *data, Size size);
 
-/* Writes the last extent.  The caller owns the returned run. */
+/* Writes the last bytes.  The caller owns the returned run. */
 extern SpillRun *run_writer_close(RunWriter *writer);
 
 static inline void
@@ -108,7 +109,7 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
 
 	writer->rows++;
 	writer->longest = Max(writer->longest, size);
-	if (likely(size < writer->file->extent - writer->used))
+	if (likely(size < writer->file->write - writer->used))
 	{
 		memcpy(writer->buf + writer->used, row, size);
 		writer->used += size;
@@ -118,8 +119,9 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
 }
 
 /*
- * Reads a run forward, one extent at a time.  An extent is free for writing once it has
- * been read.  The bytes pos .. len of the buffer stay in place until run_reader_fill().
+ * Reads a run forward in pieces.  A piece is an extent, or an extent divided by a power
+ * of two.  An extent is free for writing once it has been read.  The bytes pos .. len of
+ * the buffer stay in place until run_reader_fill().
  *
  * For a row that does not fit the caller's buffer the reader allocates a larger one, and
  * frees it when the row has been passed.
@@ -134,23 +136,24 @@ typedef struct RunReader
 	Size		caller_size;	/* its size */
 	BulkOwner  *owner;
 	BulkBuf		own;			/* reader's buffer for a long row, or empty */
+	Size		piece;			/* bytes of a read at most */
 	Size		headroom;		/* run_reader_fill() provides more than this */
 	Size		pos;			/* offset in buf of the first row in use */
 	Size		len;			/* bytes in buf */
-	uint32		next_extent;	/* the next extent to read */
+	uint64		next;			/* offset in the run of the next byte to read */
 } RunReader;
 
 /*
- * Size of the caller's buffer: one extent, and the headroom or the longest row
+ * Size of the caller's buffer: one piece, and the headroom or the longest row
  * (unless long).
  */
-extern Size run_reader_buffer_size(const SpillFile *file, const SpillRun *run, Size headroom);
+extern Size run_reader_buffer_size(const SpillRun *run, Size piece, Size headroom);
 
 /* Memory that reading a run takes at most: the caller's buffer and one for a long row. */
-extern Size run_reader_memory(const SpillFile *file, const SpillRun *run, Size headroom);
+extern Size run_reader_memory(const SpillRun *run, Size piece, Size headroom);
 
 extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf,
-							Size headroom, BulkOwner *owner);
+							Size piece, Size headroom, BulkOwner *owner);
 
 /*
  * Reads on until the buffer has a whole row and more than headroom bytes from pos on, or
@@ -180,7 +183,7 @@ run_reader_more(const RunReader *reader, Size at)
 {
 	return at < reader->len ||
 		(reader->run->source != NULL ? reader->run->source->more :
-		 reader->next_extent < reader->run->nextents);
+		 reader->next < reader->run->bytes);
 }
 
 /* Did the run's source fail?  Then the rows in the buffer must not be used either. */

@@ -22,6 +22,9 @@
  * A sort with distinct columns drops a row that is equal to the row before, which may be
  * the last row of the round before.
  *
+ * The more runs are merged, the smaller are the reads and windows.  Reading in small
+ * pieces costs less than writing rows twice.
+ *
  * Memory policy: windows and packed records lie in env->scratch and env->recs, within
  * work_mem.  Inexact keys of a round may all be equal, so ties count for each row.  The
  * longest row of each run counts, because all runs may reach their longest row at the
@@ -49,9 +52,17 @@ StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs
 /* Runs less than tuplesort.c merges: the reader may hold this many copies of a row. */
 #define READER_ROWS				2
 
+/* Smallest reads, and smallest and largest headroom. */
+#define PIECE_MIN				((Size) BLCKSZ / 2)
+#define HEADROOM_MIN			(PIECE_MIN / 2)
+#define HEADROOM_MAX			((Size) 16 * 1024)
+
 /* Limits of a window's rows, as powers of two. */
 #define WINDOW_MIN_SHIFT		4
 #define WINDOW_MAX_SHIFT		10
+
+/* Bytes that are prefetched before the rows of a window are found there. */
+#define WINDOW_PREFETCH			512
 
 /* Approximate scratch of a kernel for each packed record, in bytes. */
 #define RECORD_SCRATCH			12
@@ -117,6 +128,7 @@ struct MergeState
 typedef struct MergeWindow
 {
 	int			shift;			/* rows of a window, as a power of two */
+	Size		piece;			/* bytes of a read */
 
 	/* bytes of rows that a reader keeps available */
 	Size		headroom;
@@ -129,11 +141,11 @@ static void create_tree(MergeState *state);
  * ------------------------------------------------------------------------
  */
 
-/* Chooses a window of about headroom bytes of rows; headroom is a part of an extent. */
+/* Chooses a window of about headroom bytes of rows. */
 static MergeWindow
-choose_window(const SortEnv *env, const SpillFile *file, SpillRun *const *runs, int nruns)
+choose_window(const SortEnv *env, SpillRun *const *runs, int nruns, Size piece, Size headroom)
 {
-	MergeWindow window = {WINDOW_MIN_SHIFT, file->extent / 4};
+	MergeWindow window = {WINDOW_MIN_SHIFT, piece, headroom};
 	uint64		bytes = 0;
 	uint64		rows = 0;
 	uint64		row;
@@ -171,11 +183,10 @@ compare_larger_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-int
-merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
-			 SpillRun *const *runs, int nruns)
+/* How many of the runs can be merged at once, read in this way. */
+static int
+fan_in_of(const SortEnv *env, const KeyLayout *layout, SpillRun *const *runs, int nruns, MergeWindow window)
 {
-	MergeWindow window = choose_window(env, file, runs, nruns);
 	Size		rows = (key_size(layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH +
 						(layout->exact ? 0 : TIE_MEMORY)) << window.shift;
 	Size	   *memory = palloc(nruns * sizeof(Size));
@@ -184,7 +195,7 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 	int			n = 0;
 
 	for (int r = 0; r < nruns; r++)
-		memory[r] = rows + run_reader_memory(file, runs[r], window.headroom);
+		memory[r] = rows + run_reader_memory(runs[r], window.piece, window.headroom);
 	/* the largest first, because any of the runs may be merged at once */
 	qsort(memory, nruns, sizeof(Size), compare_larger_first);
 	while (n < nruns && taken + memory[n] <= env->limit)
@@ -193,12 +204,44 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 	return Max(MERGE_MIN_FAN_IN, Min(Max(n, least), MERGE_MAX_FAN_IN));
 }
 
+int
+merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
+			 SpillRun *const *runs, int nruns, bool last)
+{
+	Size		piece = last ? PIECE_MIN : file->extent;
+	Size		headroom = last ? HEADROOM_MIN : Min(piece, HEADROOM_MAX);
+
+	return fan_in_of(env, layout, runs, nruns, choose_window(env, runs, nruns, piece, headroom));
+}
+
+/*
+ * Chooses the largest windows with which all runs fit the memory.  A round takes about
+ * as many rows of a run as its headroom has.  So headroom is reduced last.
+ */
+static MergeWindow
+choose_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *file, SpillRun *const *runs,
+			 int nruns)
+{
+	Size		piece = file->extent;
+	Size		headroom = Min(piece, HEADROOM_MAX);
+	MergeWindow window;
+
+	for (;;)
+	{
+		window = choose_window(env, runs, nruns, piece, headroom);
+		if (headroom == HEADROOM_MIN || fan_in_of(env, layout, runs, nruns, window) >= nruns)
+			return window;
+		piece = Max(piece / 2, PIECE_MIN);
+		headroom = headroom > piece || piece == PIECE_MIN ? headroom / 2 : headroom;
+	}
+}
+
 void
 merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout, SpillFile *file,
 			SpillRun **runs, int nruns)
 {
 	MergeState *state = palloc0(sizeof(MergeState));
-	MergeWindow window = choose_window(env, file, runs, nruns);
+	MergeWindow window = choose_reads(env, layout, file, runs, nruns);
 	Size		bufs = 0;
 	Size		rows;
 	char	   *p;
@@ -228,7 +271,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->records_size = TYPEALIGN(64, rows * sizeof(uint64));
 	bulk_reserve(env->bulk, &env->recs, state->records_size + rows * RECORD_SCRATCH, 0);
 	for (int r = 0; r < nruns; r++)
-		bufs += TYPEALIGN(64, run_reader_buffer_size(file, runs[r], window.headroom));
+		bufs += TYPEALIGN(64, run_reader_buffer_size(runs[r], window.piece, window.headroom));
 	bulk_reserve(env->bulk, &env->scratch, TYPEALIGN(64, rows * (key_size(layout) + sizeof(uint32))) + bufs, 0);
 	p = env->scratch.ptr;
 	state->keys = p;
@@ -238,8 +281,8 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	for (int r = 0; r < nruns; r++)
 	{
 		merge->sources = merge->sources || runs[r]->source != NULL;
-		run_reader_open(&state->runs[r].reader, file, runs[r], p, window.headroom, env->bulk);
-		p += TYPEALIGN(64, run_reader_buffer_size(file, runs[r], window.headroom));
+		run_reader_open(&state->runs[r].reader, file, runs[r], p, window.piece, window.headroom, env->bulk);
+		p += TYPEALIGN(64, run_reader_buffer_size(runs[r], window.piece, window.headroom));
 	}
 
 	if (window.shift == 0)
@@ -247,7 +290,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 
 	keybuf_freeze(keybuf);
 	keybuf_reserve(keybuf, env->bulk, MaxHeapTuplesPerPage);
-	sort_env_note_memory(env, file->extent + keybuf->bytes);
+	sort_env_note_memory(env, file->write + keybuf->bytes);
 }
 
 void
@@ -358,6 +401,8 @@ refill(MergeState *state, int r)
 
 		if (size == 0)
 			break;
+		/* the length of a row tells where the next one is, so the CPU cannot look ahead */
+		__builtin_prefetch(reader->buf + reader->pos + run->end + WINDOW_PREFETCH);
 		rids[run->n++] = (uint32) r << ARENA_CHUNK_SHIFT | (uint32) (run->end >> ARENA_UNIT_SHIFT);
 		run->end += size;
 	}

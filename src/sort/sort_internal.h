@@ -423,9 +423,13 @@ extern void merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const Key
 
 extern void merge_end(Merge *merge);
 
-/* How many of the runs can be merged at once in the sort's memory; at least 6. */
+/*
+ * How many of the runs can be merged at once in the sort's memory; at least 6.  The last
+ * merge takes more runs, and reads them in smaller pieces, so that fewer rows are merged
+ * before it.
+ */
 extern int	merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
-						 SpillRun *const *runs, int nruns);
+						 SpillRun *const *runs, int nruns, bool last);
 
 /* ------------------------------------------------------------------------
  * Bounded sort by insertion (top_rows.c)

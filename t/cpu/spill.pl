@@ -29,6 +29,19 @@ is( $node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT nodes || ' ' || 
 	'GpuSort 300000 same', 'hundreds of runs');
 is(scalar(temp_files($node)), 0, 'no file is left');
 
+# a merge of many runs reads them in small pieces, so that rows are not merged twice
+my $plan = $node->safe_psql('postgres', "SET work_mem = '4MB'; SET gpusort.run_rows = 2000; "
+	. "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) $query");
+my ($runs) = $plan =~ /(\d+) runs merged/;
+my ($disk) = $plan =~ /Disk: (\d+)kB/;
+my ($read, $written) = $plan =~ /GpuSort.*?temp read=(\d+) written=(\d+)/s;
+is($runs, 150, '150 runs');
+cmp_ok($written, '<=', $disk / 8, 'rows are written once');
+is($read, $written, 'and read once');
+is( $node->safe_psql('postgres', "SET work_mem = '4MB'; SET gpusort.run_rows = 2000; SELECT nodes || ' ' || result "
+	. "FROM check_sort('$query')"),
+	'GpuSort same', '150 runs: right');
+
 # log_temp_files and the statistics see the files
 my $offset = -s $node->logfile;
 $node->safe_psql('postgres', "SET work_mem = '1MB'; SELECT count(*) FROM ($query OFFSET 0) s");
