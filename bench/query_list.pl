@@ -167,6 +167,8 @@ for my $memory ('4MB', '1GB')
 		[ 'join of a table with itself', 't10', 'SELECT count(*) FROM t10 x JOIN t10 y USING (k)' ],
 		[ 'join of two tables, two aggregates', 'w10 t10',
 			'SELECT count(*), sum(t10.k) FROM w10 JOIN t10 ON w10.id = t10.v' ],
+		[ 'count(DISTINCT int4)', 't10', 'SELECT count(DISTINCT k) FROM t10' ],
+		[ 'median of int4', 't10', 'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM t10' ],
 		[ 'join with 10,000 rows', 't10 dim', 'SELECT count(*), min(nm) FROM t10 JOIN dim ON t10.k = dim.id' ],
 		[ 'GROUP BY, 1,000 groups', 't10', 'SELECT v % 1000, count(*) FROM t10 GROUP BY 1' ],
 		[ 'GROUP BY text, 1,000 groups', 'w10', 'SELECT b, count(*), sum(k) FROM w10 GROUP BY b' ],

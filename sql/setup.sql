@@ -32,7 +32,9 @@ DECLARE
 	saved text := current_setting(setting);
 BEGIN
 	PERFORM set_config(setting, enable::text, false);
-	nodes := CASE setting WHEN 'gpusort.windows' THEN window_nodes(query) ELSE sort_nodes(query) END;
+	nodes := CASE setting WHEN 'gpusort.windows' THEN window_nodes(query)
+		WHEN 'gpusort.aggregates' THEN plan_nodes(query, 'GpuSort Aggregate(?=\))|(?:Group)?Aggregate$')
+		ELSE sort_nodes(query) END;
 	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO r;
 	r := COALESCE(r, '{}');
 	PERFORM set_config(setting, saved, false);

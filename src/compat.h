@@ -71,6 +71,15 @@ compat_count_disabled(CustomScan *cscan)
 #endif
 }
 
+/* A node that is added above a plan is as disabled as the plan. */
+static inline void
+compat_copy_disabled(Plan *plan, const Plan *child)
+{
+#if PG_VERSION_NUM >= 180000
+	plan->disabled_nodes = child->disabled_nodes;
+#endif
+}
+
 /* Number of a path's nodes that enable_ settings disable; up to 17 their cost shows it. */
 #include "nodes/pathnodes.h"
 static inline int
@@ -152,6 +161,20 @@ compat_create_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *sorted, int 
 	return (Path *) create_unique_path(root, rel, sorted, columns, groups);
 #else
 	return (Path *) create_upper_unique_path(root, rel, sorted, columns, groups);
+#endif
+}
+
+/* The costs of a Sort of a plan's rows; 18 adds the disabled nodes. */
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+static inline void
+compat_cost_sort(Path *path, const Plan *input)
+{
+#if PG_VERSION_NUM >= 180000
+	cost_sort(path, NULL, NIL, input->disabled_nodes, input->total_cost, input->plan_rows, input->plan_width,
+			  0.0, work_mem, -1.0);
+#else
+	cost_sort(path, NULL, NIL, input->total_cost, input->plan_rows, input->plan_width, 0.0, work_mem, -1.0);
 #endif
 }
 

@@ -21,6 +21,7 @@ int			gpusort_index_builds_min_size = 8;
 bool		gpusort_plan_grouping = true;
 int			gpusort_plan_grouping_min_rows = 10000;
 bool		gpusort_windows = true;
+bool		gpusort_aggregates = true;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 int			gpusort_max_threads = -1;
@@ -161,6 +162,11 @@ gpusort_settings_init(void)
 							 "Lets plans number rows with GpuSort Window nodes instead of WindowAgg nodes.",
 							 NULL,
 							 &gpusort_windows, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.aggregates",
+							 "Lets plans aggregate sorted rows with GpuSort Aggregate nodes.",
+							 "If off, aggregates with DISTINCT or an order sort by themselves.",
+							 &gpusort_aggregates, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",

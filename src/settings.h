@@ -15,6 +15,7 @@ extern int	gpusort_index_builds_min_size;	/* blocks of the table */
 extern bool gpusort_plan_grouping;
 extern int	gpusort_plan_grouping_min_rows;
 extern bool gpusort_windows;
+extern bool gpusort_aggregates;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
 

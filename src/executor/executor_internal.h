@@ -94,8 +94,13 @@ group_column_equals(GroupColumn *column, const TupleTableSlot *row, MemoryContex
 
 	if (unlikely(row->tts_isnull[column->attno - 1] || column->isnull))
 		return row->tts_isnull[column->attno - 1] && column->isnull;
-	if (likely(column->typbyval && column->value == value))
-		return true;
+	if (likely(column->typbyval))
+	{
+		if (column->value == value)
+			return true;
+		if (column->bytes_decide)
+			return false;
+	}
 	return group_column_compare(column, value, scratch);
 }
 
@@ -111,6 +116,67 @@ group_column_keep(GroupColumn *column, const TupleTableSlot *row, MemoryContext 
 	else
 		group_column_keep_by_reference(column, row->tts_values[column->attno - 1], cxt);
 }
+
+/*
+ * Number of the first of n columns in which the row differs from the kept values; n if there
+ * is none.  The slot is deformed.
+ */
+static pg_attribute_always_inline int
+group_columns_first_difference(GroupColumn *columns, int n, const TupleTableSlot *row, MemoryContext scratch)
+{
+	int			first = 0;
+
+	while (first < n && group_column_equals(&columns[first], row, scratch))
+		first++;
+	return first;
+}
+
+/* ------------------------------------------------------------------------
+ * Ordered-set aggregates of values in order (ordered_set.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct OrderedSet OrderedSet;
+
+/*
+ * Prepares the ordered-set aggregates of an Agg, which have the same sort column, column
+ * attno of rows of desc.
+ */
+extern OrderedSet *ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc);
+extern void ordered_set_end(OrderedSet *set);
+
+/* Is one of them mode()?  Is one of them another function, which needs values by place? */
+extern bool ordered_set_has_mode(const OrderedSet *set);
+extern bool ordered_set_has_places(const OrderedSet *set);
+
+/*
+ * Begins a group.  keep: all values are put, and kept until the places are known.  stable:
+ * a value passed by reference stays where it is until the group's results are made.
+ */
+extern void ordered_set_begin_group(OrderedSet *set, bool keep, bool stable);
+
+/* Takes the next value, which is not NULL.  changed: it differs from the one before. */
+extern void ordered_set_put(OrderedSet *set, Datum value, bool changed);
+
+/* The group's values that were put, or its count if that was known before. */
+extern int64 ordered_set_count(const OrderedSet *set);
+
+/*
+ * The group has count values that are not NULL: evaluates the fractions, and determines the
+ * places of the values that they need, in ascending order.
+ */
+extern void ordered_set_want(OrderedSet *set, int64 count, ExprContext *econtext);
+extern int	ordered_set_wanted(const OrderedSet *set);
+extern int64 ordered_set_place(const OrderedSet *set, int i);
+
+/* The value at wanted place i. */
+extern void ordered_set_give(OrderedSet *set, int i, Datum value);
+
+/* Takes all wanted values from the kept values. */
+extern void ordered_set_read(OrderedSet *set);
+
+/* Writes the results to the aggregates' values in econtext. */
+extern void ordered_set_results(OrderedSet *set, ExprContext *econtext);
 
 /* ------------------------------------------------------------------------
  * Node "Custom Scan (GpuSort)", serial
@@ -135,6 +201,18 @@ typedef struct GpuSortState
 	SortResult *result;			/* result of the last sort */
 	PageSource	pages;
 } GpuSortState;
+
+/*
+ * The number of rows that a plan node returns, after it was asked for the first one.  False
+ * if it is not known: the node is no serial GpuSort, or drops rows.
+ */
+extern bool gpusort_count_rows(PlanState *ps, uint64 *rows);
+
+/* Skips at most this many following rows of such a node; returns how many. */
+extern uint64 gpusort_skip_rows(PlanState *ps, uint64 rows);
+
+/* Do the rows of this node stay where they are until it is rescanned or ended? */
+extern bool gpusort_rows_stay(PlanState *ps);
 
 /* ------------------------------------------------------------------------
  * Node "Custom Scan (GpuSort Feed)": a participant of a parallel sort

@@ -30,6 +30,9 @@ extern const CustomScanMethods incremental_scan_methods;
 /* Plan node "Custom Scan (GpuSort Window)". */
 extern const CustomScanMethods window_scan_methods;
 
+/* Plan node "Custom Scan (GpuSort Aggregate)". */
+extern const CustomScanMethods aggregate_scan_methods;
+
 /* Registers these nodes, when the library is loaded. */
 extern void executor_nodes_init(void);
 
@@ -75,6 +78,14 @@ extern void incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int 
 								  Limit *limit);
 extern int	incremental_plan_prefix(const CustomScan *cscan);
 
+/* A column of the child by which neighbouring rows are compared. */
+typedef struct ComparedColumn
+{
+	AttrNumber	attno;			/* column of the child, from 1 */
+	Oid			equality;		/* equality operator */
+	Oid			collation;
+} ComparedColumn;
+
 /* ------------------------------------------------------------------------
  * Format of a GpuSort Window in a finished plan
  *
@@ -92,19 +103,11 @@ typedef enum WindowCounter
 	WINDOW_COUNTERS
 } WindowCounter;
 
-/* A column by which rows are partitioned or ordered. */
-typedef struct WindowColumn
-{
-	AttrNumber	attno;			/* column of the child, from 1 */
-	Oid			equality;		/* equality operator */
-	Oid			collation;
-} WindowColumn;
-
 typedef struct WindowFormat
 {
 	int			npartition;		/* leading columns that define partitions */
 	int			ncolumns;		/* columns of partitions and of the order */
-	WindowColumn *columns;
+	ComparedColumn *columns;
 	int			ncounters;
 	WindowCounter *counters;
 } WindowFormat;
@@ -114,6 +117,42 @@ extern bool window_plan_is(const Plan *plan);
 
 /* Writes the format into the plan node's custom_private. */
 extern void window_plan_fill(CustomScan *cscan, const WindowFormat *format);
+
+/* ------------------------------------------------------------------------
+ * Format of a GpuSort Aggregate in a finished plan
+ *
+ * INDEX_VAR i is column i of the Agg's target list.  The Agg itself, which refers to the
+ * child's columns as OUTER_VAR, is kept without child and initplans.
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct AggregateFormat
+{
+	Agg		   *agg;
+
+	/* columns by which the child's rows of a group are ordered, if it matters */
+	int			norder;
+	ComparedColumn *order;
+	bool		nulls_first;	/* NULLs of the first of these come first */
+} AggregateFormat;
+
+/* Writes the format into the plan node's custom_private. */
+extern void aggregate_plan_fill(CustomScan *cscan, const AggregateFormat *format);
+
+/*
+ * The number of leading order columns that form the values of a DISTINCT aggregate; 0: it is
+ * none.  Constants are no order columns.
+ */
+extern int	aggregate_distinct_columns(const Aggref *aggref);
+
+/* Is this percentile_cont(), percentile_disc() or mode()? */
+extern bool ordered_set_is_known(const Aggref *aggref);
+
+/*
+ * The column by which the input of such an aggregate is sorted: its argument, without a
+ * cast that keeps the order.
+ */
+extern Expr *ordered_set_column(const Aggref *aggref);
 
 /* ------------------------------------------------------------------------
  * Executor runs that may stop before the end of their plan

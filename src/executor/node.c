@@ -141,6 +141,7 @@ executor_nodes_init(void)
 	RegisterCustomScanMethods(&partial_sort_scan_methods);
 	RegisterCustomScanMethods(&incremental_scan_methods);
 	RegisterCustomScanMethods(&window_scan_methods);
+	RegisterCustomScanMethods(&aggregate_scan_methods);
 	keys_slot_init();
 }
 
@@ -334,6 +335,51 @@ gpusort_choose_exec(GpuSortState *node)
 	};
 
 	ExecSetExecProcNode(&node->css.ss.ps, functions[node->result->methods->kind]);
+}
+
+/* ------------------------------------------------------------------------
+ * What a GpuSort Aggregate above asks
+ * ------------------------------------------------------------------------
+ */
+
+/* The node, if it is a serial GpuSort that has sorted; otherwise NULL. */
+static GpuSortState *
+sorted_node(PlanState *ps)
+{
+	GpuSortState *node = (GpuSortState *) ps;
+
+	if (!IsA(ps, CustomScanState) || node->css.methods != &gpusort_exec_methods || !node->sort_done)
+		return NULL;
+	return node;
+}
+
+bool
+gpusort_count_rows(PlanState *ps, uint64 *rows)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	if (node == NULL || node->distinct > 0 || node->bound > 0)
+		return false;
+	*rows = node->sorter->report->rows;
+	return true;
+}
+
+uint64
+gpusort_skip_rows(PlanState *ps, uint64 rows)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	if (node == NULL || node->result->methods->skip == NULL)
+		return 0;
+	return node->result->methods->skip(node->result, rows);
+}
+
+bool
+gpusort_rows_stay(PlanState *ps)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	return node != NULL && node->result->methods->kind == RESULT_ROWS;
 }
 
 static TupleTableSlot *

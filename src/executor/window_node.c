@@ -107,7 +107,7 @@ window_plan_read(const CustomScan *cscan, WindowFormat *format)
 
 	format->npartition = linitial_int(columns);
 	format->ncolumns = list_length(columns) - 1;
-	format->columns = palloc(format->ncolumns * sizeof(WindowColumn));
+	format->columns = palloc(format->ncolumns * sizeof(ComparedColumn));
 	for (int i = 0; i < format->ncolumns; i++)
 	{
 		format->columns[i].attno = list_nth_int(columns, i + 1);
@@ -138,15 +138,7 @@ first_difference(WindowState *node, TupleTableSlot *row)
 
 	slot_getsomeattrs(row, node->last_attno);
 	if (likely(node->begun))
-	{
-		for (; first < n; first++)
-		{
-			GroupColumn *column = &node->columns[first];
-
-			if (!group_column_equals(column, row, scratch))
-				break;
-		}
-	}
+		first = group_columns_first_difference(node->columns, n, row, scratch);
 	for (int i = first; i < n; i++)
 		group_column_keep(&node->columns[i], row, node->css.ss.ps.state->es_query_cxt);
 	return first;
@@ -266,7 +258,7 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	node->columns = palloc(node->ncompared * sizeof(GroupColumn));
 	for (int i = 0; i < node->ncompared; i++)
 	{
-		const WindowColumn *column = &node->format.columns[i];
+		const ComparedColumn *column = &node->format.columns[i];
 
 		group_column_init(&node->columns[i], column->attno, column->equality, column->collation, desc);
 		node->last_attno = Max(node->last_attno, node->columns[i].attno);

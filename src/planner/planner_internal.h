@@ -13,6 +13,8 @@
 
 #include "access/htup_details.h"
 #include "key/key.h"
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 #include "optimizer/cost.h"
@@ -78,6 +80,32 @@ static inline double
 oversubscription_of(double participants)
 {
 	return participants / sort_abreast(participants);
+}
+
+/*
+ * A CustomScan that returns its input rows, with the costs, rows, parameters and child
+ * of the node "like".  The entries of input refer to the child's output.
+ */
+static inline CustomScan *
+plan_scan_of_input(const Plan *like, List *input)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	cscan->scan.plan = *like;
+	cscan->scan.plan.type = T_CustomScan;
+
+	foreach(lc, input)
+	{
+		TargetEntry *tle = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
+
+		tle->expr = (Expr *) makeVarFromTargetEntry(INDEX_VAR, tle);
+		tlist = lappend(tlist, tle);
+	}
+	cscan->scan.plan.targetlist = tlist;
+	cscan->custom_scan_tlist = input;
+	return cscan;
 }
 
 /* ------------------------------------------------------------------------
@@ -206,6 +234,15 @@ extern bool sort_workers_pay(List *rtable, const Plan *partial, int workers, con
  * functions only number them; otherwise the WindowAgg itself.
  */
 extern Plan *replace_window(WindowAgg *window);
+
+/*
+ * Puts a Sort below an Agg whose aggregates sort by themselves, or gives the Sort there more
+ * keys.  Call it before the Agg's child is replaced.
+ */
+extern void sort_below_aggregate(Agg *agg);
+
+/* A GpuSort Aggregate in place of an Agg above a GpuSort; otherwise the Agg itself. */
+extern Plan *replace_aggregate(Agg *agg);
 
 /*
  * Lets the GpuSort below a Unique or Group node drop the rows that the node would drop, if

@@ -126,32 +126,6 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 	return NULL;
 }
 
-/*
- * Makes a CustomScan that returns its input rows, with the costs, rows, parameters and
- * child of the node "like".  The entries of input refer to the child's output.
- */
-static CustomScan *
-plan_scan_of_input(const Plan *like, List *input)
-{
-	CustomScan *cscan = makeNode(CustomScan);
-	List	   *tlist = NIL;
-	ListCell   *lc;
-
-	cscan->scan.plan = *like;
-	cscan->scan.plan.type = T_CustomScan;
-
-	foreach(lc, input)
-	{
-		TargetEntry *tle = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
-
-		tle->expr = (Expr *) makeVarFromTargetEntry(INDEX_VAR, tle);
-		tlist = lappend(tlist, tle);
-	}
-	cscan->scan.plan.targetlist = tlist;
-	cscan->custom_scan_tlist = input;
-	return cscan;
-}
-
 /* Makes a GpuSort in place of a Sort.  limit may be NULL. */
 static Plan *
 make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
@@ -584,11 +558,15 @@ replace_walk(Plan *plan, Above above)
 		default:
 
 			/* an Agg's chain of grouping sets is never executed, and so is not walked */
+			if (IsA(plan, Agg))
+				sort_below_aggregate((Agg *) plan);
 			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
 			if (IsA(plan, Unique) || IsA(plan, Group))
 				drop_duplicates_below(plan);
+			if (IsA(plan, Agg))
+				return replace_aggregate((Agg *) plan);
 			return IsA(plan, WindowAgg) ? replace_window((WindowAgg *) plan) : plan;
 	}
 }

@@ -117,7 +117,7 @@ set_columns(WindowFormat *format, const WindowAgg *window)
 {
 	format->npartition = window->partNumCols;
 	format->ncolumns = window->partNumCols + window->ordNumCols;
-	format->columns = palloc(format->ncolumns * sizeof(WindowColumn));
+	format->columns = palloc(format->ncolumns * sizeof(ComparedColumn));
 	for (int i = 0; i < window->partNumCols; i++)
 	{
 		format->columns[i].attno = window->partColIdx[i];
@@ -126,7 +126,7 @@ set_columns(WindowFormat *format, const WindowAgg *window)
 	}
 	for (int i = 0; i < window->ordNumCols; i++)
 	{
-		WindowColumn *column = &format->columns[window->partNumCols + i];
+		ComparedColumn *column = &format->columns[window->partNumCols + i];
 
 		column->attno = window->ordColIdx[i];
 		column->equality = window->ordOperators[i];

@@ -415,12 +415,24 @@ merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	return return_row(result, row, slot);
 }
 
+/* Skips rows of the current round.  Its windows keep them, so count_returned() can still read them. */
+static uint64
+merge_result_skip(SortResult *result, uint64 rows)
+{
+	Merge	   *merge = &((MergeResult *) result)->merge;
+
+	rows = Min(rows, merge->n - merge->next);
+	merge->next += rows;
+	return rows;
+}
+
 static const ResultMethods merge_methods = {
 	.kind = RESULT_MERGE,
 	.next = merge_result_next,
 	.rewind = result_once,
 	.mark = result_once,
 	.restore = result_once,
+	.skip = merge_result_skip,
 	.end = result_holds_nothing
 };
 
@@ -431,6 +443,7 @@ static const ResultMethods merge_keys_methods = {
 	.rewind = result_once,
 	.mark = result_once,
 	.restore = result_once,
+	.skip = merge_result_skip,
 	.end = result_holds_nothing
 };
 

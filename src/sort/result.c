@@ -95,6 +95,16 @@ result_array_restore(SortResult *result)
 	array->eof = array->mark_eof;
 }
 
+static uint64
+skip_array(SortResult *result, uint64 rows)
+{
+	ArrayResult *array = (ArrayResult *) result;
+
+	rows = Min(rows, array->n - array->pos);
+	array->pos += rows;
+	return rows;
+}
+
 void
 result_rows_prefetch(const MemoryResult *memory)
 {
@@ -141,6 +151,7 @@ static const ResultMethods rows_methods = {
 	.rewind = result_array_rewind,
 	.mark = result_array_mark,
 	.restore = result_array_restore,
+	.skip = skip_array,
 	.end = result_holds_nothing
 };
 
@@ -150,6 +161,7 @@ static const ResultMethods keys_methods = {
 	.rewind = result_array_rewind,
 	.mark = result_array_mark,
 	.restore = result_array_restore,
+	.skip = skip_array,
 	.end = result_holds_nothing
 };
 

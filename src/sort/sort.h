@@ -517,6 +517,12 @@ typedef struct ResultMethods
 	void		(*restore) (SortResult *result);
 
 	/*
+	 * Skips at most this many following rows and returns how many: 0 if the
+	 * next row has to be read.  NULL: each row has to be read.
+	 */
+	uint64		(*skip) (SortResult *result, uint64 rows);
+
+	/*
 	 * Releases what the result holds.  The sorter frees the memory of the
 	 * sort.
 	 */

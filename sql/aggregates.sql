@@ -1,0 +1,192 @@
+-- GpuSort Aggregate: which aggregates it computes, and that it returns the same rows.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET enable_hashagg = off;
+
+CREATE TABLE agg AS SELECT i AS id, CASE WHEN mix(i) % 7 > 0 THEN (mix(i * 3) % 50)::int - 20 END AS k,
+	CASE WHEN mix(i * 5) % 9 > 0 THEN 'name ' || mix(i * 7) % 30 END AS t, (mix(i * 11) % 30 / 4.0)::float8 AS f,
+	(mix(i * 13) % 20)::numeric / 10 AS n, make_interval(mins => (mix(i * 17) % 100)::int) AS iv,
+	(mix(i * 19) % 6)::int AS g, (mix(i * 23) % 1000)::int2 AS s, mix(i * 29) % 100000 - 50000 AS b,
+	DATE '2020-01-01' + (mix(i * 31) % 100)::int AS d, (mix(i * 37) % 30)::float4 AS r,
+	(chr(97 + (mix(i * 41) % 3)::int) || repeat(' ', (mix(i * 43) % 3)::int))::bpchar AS c
+FROM generate_series(1, 2000) i;
+INSERT INTO agg (id, k, f, r, g) VALUES (2001, NULL, 'NaN', 'NaN', 9), (2002, 1, '-0', '-0', 9),
+	(2003, NULL, '0', '0', 9), (2004, NULL, 'Infinity', '-Infinity', NULL), (2005, NULL, NULL, NULL, 10);
+ANALYZE agg;
+
+CREATE FUNCTION check_aggregate(query text, OUT nodes text, OUT "rows" int, OUT result text) LANGUAGE sql AS $$
+SELECT * FROM check_sort(query, 'gpusort.aggregates') $$;
+
+-- EXPLAIN
+EXPLAIN (COSTS OFF) SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY k), count(*) FROM agg
+GROUP BY g HAVING count(*) > 1;
+EXPLAIN (COSTS OFF) SELECT count(DISTINCT t) FROM agg;
+EXPLAIN (COSTS OFF) SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY k + 1 DESC) FROM agg;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT g + 1, sum(k) FROM agg GROUP BY g;
+CREATE FUNCTION aggregate_plan(query text) RETURNS TABLE (key text, value jsonb) LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN QUERY SELECT * FROM jsonb_each(plan->0->'Plan') p
+	WHERE p.key IN ('Custom Plan Provider', 'Group Key', 'Aggregates', 'Filter', 'Rows Removed by Filter') ORDER BY 1;
+END $$;
+SELECT * FROM aggregate_plan('SELECT g, count(*) FROM agg GROUP BY g HAVING count(*) > 3');
+-- a place is read without the rows before it
+CREATE FUNCTION sort_returns(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")."Actual Rows"')::numeric;
+END $$;
+SELECT sort_returns('SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY id) FROM agg');
+SELECT sort_returns('SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY t) FROM agg WHERE t IS NOT NULL');
+
+CREATE TABLE query (n int GENERATED ALWAYS AS IDENTITY, q text);
+-- ordered sets
+INSERT INTO query (q) VALUES
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM agg'),
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), percentile_cont(ARRAY[0, 0.25, NULL, 1]) WITHIN GROUP
+		(ORDER BY k), mode() WITHIN GROUP (ORDER BY k), count(*), count(k) FROM agg'),
+	('SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY f DESC), percentile_disc(0.3) WITHIN GROUP (ORDER BY f DESC)
+		FROM agg'),
+	('SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY k DESC), percentile_disc(0.3) WITHIN GROUP (ORDER BY
+		k::float8 DESC) FROM agg'),
+	('SELECT percentile_cont(0.37) WITHIN GROUP (ORDER BY iv), percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP
+		(ORDER BY iv) FROM agg'),
+	('SELECT percentile_disc(ARRAY[[0.1, 0.2], [NULL, 0.4]]) WITHIN GROUP (ORDER BY t), mode() WITHIN GROUP (ORDER BY t)
+		FROM agg'),
+	('SELECT percentile_disc(''{}''::float8[]) WITHIN GROUP (ORDER BY t) FROM agg'),
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM agg'),
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY s), max(s) FROM agg'),
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY b), avg(b) FROM agg'),
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY r), min(r), max(f) FROM agg'),
+	('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY d), percentile_disc(1) WITHIN GROUP (ORDER BY d) FROM agg'),
+	('SELECT percentile_disc(NULL::float8) WITHIN GROUP (ORDER BY k), percentile_cont(NULL::float8[]) WITHIN GROUP
+		(ORDER BY k) FROM agg'),
+	('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY upper(t)) FROM agg'),
+	('SELECT g, percentile_cont(0.23) WITHIN GROUP (ORDER BY k), count(DISTINCT k), mode() WITHIN GROUP (ORDER BY k),
+		sum(s), avg(s), avg(k), min(d), max(b) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM agg GROUP BY g HAVING
+		percentile_cont(0.5) WITHIN GROUP (ORDER BY n) > 0.9 ORDER BY g'),
+	('SELECT t, percentile_disc(0.5) WITHIN GROUP (ORDER BY t || id) FROM agg GROUP BY t ORDER BY t'),
+	('SELECT t, percentile_disc(ARRAY[0.5, 1]) WITHIN GROUP (ORDER BY t), mode() WITHIN GROUP (ORDER BY t) FROM agg
+		GROUP BY t ORDER BY t'),
+	('SELECT g, percentile_cont(g / 10.0) WITHIN GROUP (ORDER BY k) FROM agg WHERE g < 9 GROUP BY g ORDER BY g'),
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), count(DISTINCT k), mode() WITHIN GROUP (ORDER BY k)
+		FROM agg WHERE id < 0'),
+	('SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM agg WHERE id < 0 GROUP BY g'),
+	('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM agg WHERE id > 2002');
+-- DISTINCT and ORDER BY in calls
+INSERT INTO query (q) VALUES
+	('SELECT count(DISTINCT k), sum(DISTINCT k), count(*) FROM agg'),
+	('SELECT count(DISTINCT t), max(t), count(t) FROM agg'),
+	('SELECT count(DISTINCT f), min(f) FROM agg'),
+	('SELECT count(DISTINCT c) FROM agg'),
+	('SELECT count(DISTINCT n), max(n) FROM agg'),
+	('SELECT count(DISTINCT k % 7) FROM agg'),
+	('SELECT count(DISTINCT (g, t)) FROM agg'),
+	('SELECT g, array_agg(DISTINCT t), string_agg(DISTINCT t, '','') FROM agg GROUP BY g ORDER BY g'),
+	('SELECT array_agg(id ORDER BY f, id) FROM agg'),
+	('SELECT g, array_agg(id ORDER BY t DESC, id) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT count(DISTINCT k) FILTER (WHERE id % 3 = 0), count(DISTINCT k) FROM agg'),
+	('SELECT g, count(DISTINCT k) FILTER (WHERE id % 3 = 0), count(DISTINCT k), sum(DISTINCT k) FILTER (WHERE id > 50)
+		FROM agg GROUP BY g ORDER BY g'),
+	('SELECT array_agg(DISTINCT k ORDER BY k DESC) FROM agg');
+-- sorted groups
+INSERT INTO query (q) VALUES
+	('SELECT g, sum(f), avg(f), stddev(f), array_agg(id), string_agg(t, ''-''), max(n), sum(n), sum(b), min(f), max(f),
+		sum(k) FILTER (WHERE k > 0), count(k), bool_and(k > 0), min(t), max(s), min(s), max(d), min(d), max(k), min(b)
+		FROM agg GROUP BY g ORDER BY g'),
+	('SELECT t, k, count(*), sum(k + id), avg(k), avg(s), avg(b), avg(n) FROM agg GROUP BY t, k ORDER BY t, k'),
+	('SELECT k, count(*), min(k + 1) FROM agg GROUP BY k HAVING count(*) > 35 ORDER BY k'),
+	('SELECT f, count(*), count(f) FROM agg GROUP BY f ORDER BY f'),
+	('SELECT n, sum(r), max(r), min(r) FROM agg GROUP BY n ORDER BY n'),
+	('SELECT c, corr(f, k), regr_slope(f, k), json_agg(id) FROM agg WHERE g < 9 GROUP BY c ORDER BY c'),
+	('SELECT id, count(*), sum(k), min(t) FROM agg GROUP BY id ORDER BY id'),
+	('SELECT upper(t), k + 1, count(*) FROM agg GROUP BY upper(t), k + 1 ORDER BY 1, 2'),
+	('SELECT b % 10, g, sum(x) FROM (SELECT b, g, max(k) AS x FROM agg GROUP BY b, g) a GROUP BY 1, 2 ORDER BY 1, 2');
+CREATE FUNCTION check_aggregates(first int, last int, OUT n int, OUT nodes text, OUT "rows" int, OUT result text)
+RETURNS SETOF record LANGUAGE sql AS $$
+SELECT q.n, c.* FROM query q, check_aggregate(q.q) c WHERE q.n BETWEEN first AND last ORDER BY n $$;
+SELECT * FROM check_aggregates(1, 99);
+-- runs on disk; the values of a group exceed work_mem
+SET work_mem = '64kB';
+SELECT * FROM check_aggregates(1, 99) WHERE nodes !~ '^GpuSort Aggregate' OR result <> 'same';
+CREATE TABLE longer AS SELECT a.id, i, a.k, a.t || i AS t, a.f, a.iv, 1 AS g FROM agg a, generate_series(1, 20) i;
+ANALYZE longer;
+SELECT c.* FROM unnest(ARRAY[
+	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FROM longer',
+	'SELECT percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY f), mode() WITHIN GROUP (ORDER BY f)
+		FROM longer',
+	'SELECT g, percentile_disc(ARRAY[0.9, 0.1, 0.5]) WITHIN GROUP (ORDER BY t), mode() WITHIN GROUP (ORDER BY t)
+		FROM longer GROUP BY g',
+	'SELECT id % 3, percentile_cont(0.5) WITHIN GROUP (ORDER BY k), mode() WITHIN GROUP (ORDER BY k) FROM longer
+		GROUP BY 1 ORDER BY 1',
+	'SELECT g, percentile_cont(0.7) WITHIN GROUP (ORDER BY iv) FROM longer GROUP BY g',
+	'SELECT count(DISTINCT t), count(*) FROM longer']) q, check_aggregate(q) c;
+DROP TABLE longer;
+RESET work_mem;
+
+-- errors
+SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY k) FROM agg;
+SELECT percentile_disc(ARRAY[0.5, -1]) WITHIN GROUP (ORDER BY t) FROM agg;
+SELECT percentile_disc('NaN'::float8) WITHIN GROUP (ORDER BY t) FROM agg WHERE false;
+
+-- the aggregate sorts by itself; up to 15, ordered and DISTINCT ones as well
+SELECT nodes, result FROM unnest(ARRAY[
+	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), percentile_cont(0.5) WITHIN GROUP (ORDER BY f) FROM agg',
+	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k) FILTER (WHERE g = 1) FROM agg',
+	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), sum(f) FROM agg',
+	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), array_agg(id) FROM (SELECT * FROM agg ORDER BY id) a',
+	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f + random() * 0) FROM agg',
+	'SELECT rank(3) WITHIN GROUP (ORDER BY k) FROM agg',
+	'SELECT (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY k + x) FROM agg) FROM generate_series(1, 3) x',
+	'SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY k), min(t || t || t || t || c || c || n || iv || id || f || b)
+		FROM agg',
+	'SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY k) FROM agg GROUP BY ROLLUP (g) ORDER BY g']) q,
+	check_aggregate(q);
+
+-- rescans
+SELECT * FROM check_aggregate('SELECT x, (SELECT count(DISTINCT k) FROM agg WHERE id < x * 100)
+	FROM generate_series(1, 10) x');
+SELECT * FROM check_aggregate('SELECT x, (SELECT percentile_disc(x / 10.0) WITHIN GROUP (ORDER BY k) FROM agg)
+	FROM generate_series(1, 10) x');
+SELECT * FROM check_aggregate('SELECT x, a.* FROM generate_series(1, 5) x, LATERAL (SELECT g, count(*), sum(k) FROM agg
+	WHERE id < x * 300 GROUP BY g ORDER BY g OFFSET 0) a');
+SET enable_material = off;
+SET enable_hashjoin = off;
+SELECT * FROM check_aggregate('SELECT x, a.* FROM generate_series(1, 5) x JOIN (SELECT g, count(*) AS c, max(t) FROM agg
+	GROUP BY g) a ON x < a.g ORDER BY x, g');
+RESET enable_material;
+RESET enable_hashjoin;
+
+-- aggregates of users, with transition functions that are done in place
+CREATE AGGREGATE count_from_five (*) (SFUNC = int8inc, STYPE = int8, INITCOND = '5');
+CREATE AGGREGATE sum_from_one (int4) (SFUNC = int4_sum, STYPE = int8, INITCOND = '1');
+CREATE AGGREGATE greatest_from_ten (int4) (SFUNC = int4larger, STYPE = int4, INITCOND = '10');
+CREATE AGGREGATE strict_text (text) (SFUNC = textcat, STYPE = text);
+SELECT * FROM check_aggregate('SELECT g, count_from_five(*), sum_from_one(k), greatest_from_ten(k), strict_text(t)
+	FROM agg GROUP BY g ORDER BY g');
+-- a collation for which texts with different bytes are equal
+DO $$ BEGIN
+	IF EXISTS (SELECT 1 FROM pg_collation WHERE collname = 'en-x-icu') THEN
+		CREATE COLLATION agg_ignores_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+	ELSE
+		CREATE COLLATION agg_ignores_case FROM "C";
+	END IF;
+END $$;
+SELECT * FROM check_aggregate('SELECT count(*), count(DISTINCT id), lower(s) COLLATE "C" FROM (SELECT id, (CASE WHEN
+	id % 2 = 0 THEN upper(t) ELSE t END) COLLATE agg_ignores_case AS s FROM agg) q GROUP BY s ORDER BY s');
+SELECT * FROM check_aggregate('SELECT count(DISTINCT s) FROM (SELECT (CASE WHEN id % 2 = 0 THEN upper(t) ELSE t END)
+	COLLATE agg_ignores_case AS s FROM agg) q');
+DROP COLLATION agg_ignores_case;
+SET gpusort.enable = off;
+SELECT plan_nodes('SELECT count(DISTINCT k) FROM agg', 'GpuSort Aggregate(?=\))|Aggregate');
+RESET gpusort.enable;
+DROP TABLE agg, query;
+DROP FUNCTION check_aggregate, check_aggregates, aggregate_plan, sort_returns;
+DROP AGGREGATE count_from_five (*), sum_from_one (int4), greatest_from_ten (int4), strict_text (text);
