@@ -59,6 +59,9 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 /* taking a row of either side in a merge join */
 #define MERGE_ROW_NS		25.0
 
+/* returning to an inner row that equals the next outer row, too, and taking it again */
+#define MERGE_AGAIN_NS		40.0
+
 /* Time of one random read of a table. */
 static double
 random_read_ns(double bytes)
@@ -144,8 +147,9 @@ hash_join_exceeds_cache(const JoinFacts *facts)
 }
 
 double
-merge_join_us(const JoinFacts *facts, double outer_read, double inner_read)
+merge_join_us(const JoinFacts *facts, double outer_read, double inner_read, double inner_again)
 {
-	return (outer_read + inner_read) *
-		(MERGE_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS)) / 1000;
+	return ((outer_read + inner_read) *
+			(MERGE_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS)) +
+			inner_again * MERGE_AGAIN_NS) / 1000;
 }

@@ -222,6 +222,7 @@ merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 	JoinFacts	facts;
 	double		outer_read;
 	double		inner_read;
+	double		inner_again;
 	Cost		more;
 	Cost		less;
 	Path	   *path;
@@ -229,8 +230,14 @@ merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 	path = compat_create_mergejoin_path(order->root, order->joinrel, order->jointype, order->extra, outer, inner,
 										pathkeys, order->clauses, &outer_read, &inner_read);
 	join_facts(outer, inner, order->clauses, &facts);
+	/*
+	 * A unique inner row is compared again without being read again.  The rows
+	 * of other joins than inner ones do not tell how often rows match.
+	 */
+	inner_again = order->jointype == JOIN_INNER && !order->extra->inner_unique ?
+		Max(0, path->rows - inner_read) : 0;
 	raise_own_cost(&change, path, path->startup_cost, cost_to_read(outer, outer_read) + cost_to_read(inner, inner_read),
-				   0, cost_of_us(merge_join_us(&facts, outer_read, inner_read)) + output_cost(path));
+				   0, cost_of_us(merge_join_us(&facts, outer_read, inner_read, inner_again)) + output_cost(path));
 	apply_change(path, &change);
 	more = SORTED_JOIN_MORE * path->total_cost;
 	path->startup_cost += more;

@@ -316,7 +316,10 @@ extern void hash_join_cost(const JoinFacts *facts, GroupCost *cost);
  */
 extern double hash_join_exceeds_cache(const JoinFacts *facts);
 
-/* Time of a merge join that reads these rows of sorted inputs, without the cost of its output rows. */
-extern double merge_join_us(const JoinFacts *facts, double outer_read, double inner_read);
+/*
+ * Time of a merge join that reads these rows of sorted inputs, without the cost of its
+ * output rows.  inner_again inner rows are read again, for outer rows with equal keys.
+ */
+extern double merge_join_us(const JoinFacts *facts, double outer_read, double inner_read, double inner_again);
 
 #endif							/* GPUSORT_PLANNER_PLANNER_INTERNAL_H */
