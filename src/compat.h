@@ -484,17 +484,12 @@ compat_worker_is_registered(const char *name)
 #define COMPAT_COPY_EXTRA		((Size) 0)
 #endif
 
-/*
- * Writing the pages of a new index.  17 introduces bulk writes, which also write the WAL
- * (COMPAT_BULK_WRITE).  Before, pages are logged and written by the caller.
- */
+/* Writing the pages of a new index. */
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "storage/smgr.h"
-#define COMPAT_BULK_WRITE	(PG_VERSION_NUM >= 170000)
-#if COMPAT_BULK_WRITE
-#include "storage/bulk_write.h"
-#else
+#include "storage/sync.h"
+
 static inline void
 compat_log_newpages(Relation rel, int n, BlockNumber *blocks, char **pages)
 {
@@ -505,17 +500,59 @@ compat_log_newpages(Relation rel, int n, BlockNumber *blocks, char **pages)
 #endif
 }
 
-/* A zeroed page, aligned as writing it requires; pfree'd. */
+/* The path of the first segment of a relation's file, palloc'ed. */
 static inline char *
-compat_page_alloc(void)
+compat_relation_path(Relation rel)
 {
-#if PG_VERSION_NUM >= 160000
-	return palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, MCXT_ALLOC_ZERO);
+#if PG_VERSION_NUM >= 180000
+	return pstrdup(relpath(RelationGetSmgr(rel)->smgr_rlocator, MAIN_FORKNUM).str);
+#elif PG_VERSION_NUM >= 160000
+	return relpath(RelationGetSmgr(rel)->smgr_rlocator, MAIN_FORKNUM);
 #else
-	return palloc0(BLCKSZ);
+	return relpath(RelationGetSmgr(rel)->smgr_rnode, MAIN_FORKNUM);
 #endif
 }
-#endif							/* !COMPAT_BULK_WRITE */
+
+/*
+ * Lets the next checkpoint flush a relation's file of this number of blocks.  False if the
+ * request could not be sent.  17 has a function for it.
+ */
+static inline bool
+compat_register_sync(Relation rel, BlockNumber nblocks)
+{
+#if PG_VERSION_NUM >= 170000
+	smgrregistersync(RelationGetSmgr(rel), MAIN_FORKNUM);
+#else
+	for (BlockNumber segment = 0; segment * (BlockNumber) RELSEG_SIZE < nblocks; segment++)
+	{
+		FileTag		tag;
+
+		memset(&tag, 0, sizeof(tag));
+		tag.handler = SYNC_HANDLER_MD;
+		tag.forknum = MAIN_FORKNUM;
+#if PG_VERSION_NUM >= 160000
+		tag.rlocator = RelationGetSmgr(rel)->smgr_rlocator.locator;
+#else
+		tag.rnode = RelationGetSmgr(rel)->smgr_rnode.node;
+#endif
+		tag.segno = segment;
+		if (!RegisterSyncRequest(&tag, SYNC_REQUEST, false))
+			return false;
+	}
+#endif
+	return true;
+}
+
+/* Memory of n pages, aligned as direct I/O requires it; not pfree'd. */
+static inline char *
+compat_pages_alloc(int n)
+{
+#if PG_VERSION_NUM >= 160000
+	return palloc_aligned((Size) n * BLCKSZ, PG_IO_ALIGN_SIZE, 0);
+#else
+	return (char *) TYPEALIGN(BLCKSZ, palloc((Size) (n + 1) * BLCKSZ));
+#endif
+}
 
 /* Largest tuple of a btree page; 18 removes the parameter of the macro. */
 static inline Size

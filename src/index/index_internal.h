@@ -150,12 +150,36 @@ extern BlockNumber page_writer_finish(PageWriter *writer);
 extern void page_writer_abandon(PageWriter *writer);
 
 /* ------------------------------------------------------------------------
- * Pages that workers write (page_handover.c), up to PostgreSQL 16
+ * The file of the index (index_file.c)
  * ------------------------------------------------------------------------
  */
 
 /* Pages logged and written together; a WAL record has room for no more. */
 #define PAGE_BATCH	32
+
+typedef struct IndexFile IndexFile;
+
+/*
+ * Opens the file in the current memory context, whose reset closes it.  In each process that
+ * writes, before the first page.
+ */
+extern IndexFile *index_file_open(Relation index);
+extern void index_file_close(IndexFile *file);
+
+/*
+ * Logs and writes up to PAGE_BATCH pages, which lie in succession.  Sets their LSNs and
+ * checksums.  New pages (PageIsNew()) are not logged; skip_new: nor written.
+ */
+extern void index_file_write(IndexFile *file, bool wal, int n, const BlockNumber *blocks, char *pages,
+							 bool skip_new);
+
+/* All pages are written: makes sure that they are on disk if they are needed after a crash. */
+extern void index_file_sync(IndexFile *file, bool wal, BlockNumber nblocks);
+
+/* ------------------------------------------------------------------------
+ * Pages that workers write (page_handover.c)
+ * ------------------------------------------------------------------------
+ */
 
 typedef struct PageHandoverShared PageHandoverShared;
 struct Exchange;
@@ -167,16 +191,16 @@ extern void page_handover_init(PageHandoverShared *shared, int workers);
 extern PageHandover *page_handover_attach(PageHandoverShared *shared, struct Exchange *ex, Relation index,
 										  int workers);
 
-/* Leader: gives a copy of a batch to a worker; false if none has room. */
-extern bool page_handover_put(PageHandover *handover, bool wal, int n, const BlockNumber *blocks, char **pages);
+/* Leader: takes memory of an extent, PAGE_BATCH pages; NULL if no worker has room. */
+extern char *page_handover_take(PageHandover *handover);
 
-/* Leader: waits until all batches are written. */
+/* Leader: gives the first n pages of an extent to its worker; false if they were not taken from one. */
+extern bool page_handover_give(PageHandover *handover, bool wal, const char *pages, BlockNumber first, int n);
+
+/* Leader: waits until all extents that were given are written. */
 extern void page_handover_wait(PageHandover *handover);
 
-/* Worker, an ExchangeServe callback: writes its batches; false if there is none. */
+/* Worker, an ExchangeServe callback: writes its extents; false if there is none. */
 extern bool page_handover_serve(void *arg);
-
-/* Logs and writes a batch, in ascending order of blocks, at any place of the file. */
-extern void page_batch_write(Relation index, bool wal, int n, BlockNumber *blocks, char **pages);
 
 #endif							/* GPUSORT_INDEX_INDEX_INTERNAL_H */

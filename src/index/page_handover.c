@@ -5,19 +5,18 @@
  *
  * The leader lays out all pages, and so their contents and numbers do not depend on the
  * workers.  Logging, checksums and writing are more than half of its time; a worker does
- * them for a batch of pages while the leader goes on.  Each worker has slabs in shared
- * memory, each with room for a batch.  The leader copies a batch to an empty slab.  If
- * there is none, it writes the batch by itself, so it never waits for a worker before the
- * end.
+ * them for an extent of pages while the leader goes on.  Each worker has slabs in shared
+ * memory, each with room for an extent.  The leader takes an empty slab and lays out the
+ * pages of an extent there.  If there is none, it uses its own memory and writes the extent
+ * by itself, so it never waits for a worker before the end.
  *
  * A worker writes its slabs whenever it waits for room in its ring, between two blocks of
  * rows, and after its last row.
  *
- * Files: blocks are written in any order, also behind the end of the file.  A file longer
- * than a segment has a trap: the process that writes the first block of a new segment also
- * writes zeroes to the last block of the segment before, if that is missing.  So the
- * leader waits until all slabs are empty before the first block of a new segment is
- * written, and fills the segment (pages.c).
+ * Files: extents are written in any order, also behind the end of the file.  Pages that come
+ * late leave holes, which only the leader writes.  PostgreSQL takes a segment of a file that
+ * is not full for the end of the relation.  So the leader waits until all slabs are written
+ * before the first extent of a new segment, and fills the segment (pages.c).
  *
  * Memory policy: HANDOVER_SLABS slabs of PAGE_BATCH pages for each worker, in shared memory.
  *
@@ -33,19 +32,23 @@
 #include "port/atomics.h"
 #include "storage/bufpage.h"
 #include "storage/condition_variable.h"
-#include "storage/smgr.h"
-
-#if !COMPAT_BULK_WRITE
 
 #define HANDOVER_SLABS	2
+
+typedef enum SlabState
+{
+	SLAB_EMPTY,
+	SLAB_TAKEN,					/* the leader fills it */
+	SLAB_GIVEN,					/* the worker writes it */
+} SlabState;
 
 /* Pages that one worker writes; the leader fills empty slabs, the worker empties them. */
 typedef struct PageSlab
 {
-	pg_atomic_uint32 full;
+	pg_atomic_uint32 state;
 	bool		wal;			/* the pages are logged */
 	int			n;
-	BlockNumber blocks[PAGE_BATCH]; /* ascending */
+	BlockNumber first;			/* block of the first page */
 	char		pad[PG_CACHE_LINE_SIZE];
 } PageSlab;
 
@@ -53,7 +56,7 @@ struct PageHandover
 {
 	Exchange   *ex;				/* of this process: wakes workers */
 	PageHandoverShared *shared;
-	Relation	index;
+	IndexFile  *file;			/* in a worker */
 	int			workers;		/* that write pages; 0 in a worker */
 	int			next;			/* the slab that is tried next */
 };
@@ -87,7 +90,7 @@ page_handover_init(PageHandoverShared *shared, int workers)
 	shared->pages_at = (char *) TYPEALIGN(BLCKSZ, (char *) shared + head_bytes(workers)) - (char *) shared;
 	ConditionVariableInit(&shared->emptied);
 	for (int s = 0; s < shared->nslabs; s++)
-		pg_atomic_init_u32(&shared->slabs[s].full, 0);
+		pg_atomic_init_u32(&shared->slabs[s].state, SLAB_EMPTY);
 }
 
 PageHandover *
@@ -97,27 +100,16 @@ page_handover_attach(PageHandoverShared *shared, struct Exchange *ex, Relation i
 
 	handover->ex = ex;
 	handover->shared = shared;
-	handover->index = index;
+	if (workers == 0)
+		handover->file = index_file_open(index);
 	handover->workers = workers;
 	return handover;
 }
 
 static char *
-slab_page(PageHandoverShared *shared, int slab, int i)
+slab_pages(PageHandoverShared *shared, int slab)
 {
-	return (char *) shared + shared->pages_at + slab * SLAB_BYTES + (Size) i * BLCKSZ;
-}
-
-void
-page_batch_write(Relation index, bool wal, int n, BlockNumber *blocks, char **pages)
-{
-	if (wal)
-		compat_log_newpages(index, n, blocks, pages);
-	for (int i = 0; i < n; i++)
-	{
-		PageSetChecksumInplace((Page) pages[i], blocks[i]);
-		smgrextend(RelationGetSmgr(index), MAIN_FORKNUM, blocks[i], pages[i], true);
-	}
+	return (char *) shared + shared->pages_at + slab * SLAB_BYTES;
 }
 
 /* ------------------------------------------------------------------------
@@ -125,42 +117,57 @@ page_batch_write(Relation index, bool wal, int n, BlockNumber *blocks, char **pa
  * ------------------------------------------------------------------------
  */
 
-bool
-page_handover_put(PageHandover *handover, bool wal, int n, const BlockNumber *blocks, char **pages)
+char *
+page_handover_take(PageHandover *handover)
 {
 	PageHandoverShared *shared = handover->shared;
 	int			nslabs = handover->workers * HANDOVER_SLABS;
 
 	for (int tried = 0; tried < nslabs; tried++)
 	{
-		int			worker = handover->next % handover->workers;
-		int			s = worker * HANDOVER_SLABS + handover->next / handover->workers;
+		/* one slab of each worker after another */
+		int			s = handover->next % handover->workers * HANDOVER_SLABS + handover->next / handover->workers;
 		PageSlab   *slab = &shared->slabs[s];
 
 		handover->next = (handover->next + 1) % nslabs;
-		if (pg_atomic_read_u32(&slab->full) != 0)
+		if (pg_atomic_read_u32(&slab->state) != SLAB_EMPTY)
 			continue;
 		/* pairs with the barrier before the slab was emptied */
 		pg_memory_barrier();
-		slab->wal = wal;
-		slab->n = n;
-		memcpy(slab->blocks, blocks, n * sizeof(BlockNumber));
-		for (int i = 0; i < n; i++)
-			memcpy(slab_page(shared, s, i), pages[i], BLCKSZ);
-		pg_memory_barrier();
-		pg_atomic_write_u32(&slab->full, 1);
-		exchange_wake_writer(handover->ex, worker);
-		return true;
+		pg_atomic_write_u32(&slab->state, SLAB_TAKEN);
+		return slab_pages(shared, s);
 	}
-	return false;
+	return NULL;
+}
+
+bool
+page_handover_give(PageHandover *handover, bool wal, const char *pages, BlockNumber first, int n)
+{
+	PageHandoverShared *shared = handover->shared;
+	Size		at = (uintptr_t) pages - (uintptr_t) slab_pages(shared, 0);
+	int			s;
+	PageSlab   *slab;
+
+	if (at >= shared->nslabs * SLAB_BYTES)
+		return false;
+	s = at / SLAB_BYTES;
+	slab = &shared->slabs[s];
+	Assert(pg_atomic_read_u32(&slab->state) == SLAB_TAKEN);
+	slab->wal = wal;
+	slab->first = first;
+	slab->n = n;
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slab->state, SLAB_GIVEN);
+	exchange_wake_writer(handover->ex, s / HANDOVER_SLABS);
+	return true;
 }
 
 static bool
-all_empty(PageHandoverShared *shared)
+all_written(PageHandoverShared *shared)
 {
 	for (int s = 0; s < shared->nslabs; s++)
 	{
-		if (pg_atomic_read_u32(&shared->slabs[s].full) != 0)
+		if (pg_atomic_read_u32(&shared->slabs[s].state) == SLAB_GIVEN)
 			return false;
 	}
 	return true;
@@ -170,7 +177,7 @@ void
 page_handover_wait(PageHandover *handover)
 {
 	ConditionVariablePrepareToSleep(&handover->shared->emptied);
-	while (!all_empty(handover->shared))
+	while (!all_written(handover->shared))
 		ConditionVariableSleep(&handover->shared->emptied, compat_wait_event("GpuSortExchange"));
 	ConditionVariableCancelSleep();
 	pg_memory_barrier();
@@ -192,34 +199,19 @@ page_handover_serve(void *arg)
 	for (int s = first; s < first + HANDOVER_SLABS; s++)
 	{
 		PageSlab   *slab = &shared->slabs[s];
-		char	   *pages[PAGE_BATCH];
+		BlockNumber blocks[PAGE_BATCH];
 
-		if (pg_atomic_read_u32(&slab->full) == 0)
+		if (pg_atomic_read_u32(&slab->state) != SLAB_GIVEN)
 			continue;
-		/* pairs with the barrier before the slab was filled */
+		/* pairs with the barrier before the slab was given */
 		pg_memory_barrier();
 		for (int i = 0; i < slab->n; i++)
-			pages[i] = slab_page(shared, s, i);
-		page_batch_write(handover->index, slab->wal, slab->n, slab->blocks, pages);
+			blocks[i] = slab->first + i;
+		index_file_write(handover->file, slab->wal, slab->n, blocks, slab_pages(shared, s), true);
 		pg_memory_barrier();
-		pg_atomic_write_u32(&slab->full, 0);
+		pg_atomic_write_u32(&slab->state, SLAB_EMPTY);
 		ConditionVariableSignal(&shared->emptied);
 		served = true;
 	}
 	return served;
 }
-
-#else							/* COMPAT_BULK_WRITE */
-
-/*
- * The server's bulk writes keep the file's length in one process, so only the leader
- * writes, and no slabs exist (workers.c).
- */
-
-bool
-page_handover_serve(void *arg)
-{
-	return false;
-}
-
-#endif							/* COMPAT_BULK_WRITE */

@@ -18,13 +18,13 @@
  * next one is known.  Most tuples have different keys, so the list begins only with the
  * second equal tuple.
  *
- * Pages bypass shared buffers.  From PostgreSQL 17 on they are logged and written by the
- * server's bulk writes.  Before 17, PAGE_BATCH are logged by one WAL record and written
- * in the order of their numbers.  A page above the leaves is complete much later than its
- * number is assigned, and the file may not have holes: zeroes are written first, and the
- * page at the end.
+ * Pages bypass shared buffers (index_file.c).  Leaves are laid out where they are written
+ * from, in an extent of PAGE_BATCH consecutive blocks.  An extent is written when all its
+ * leaves are complete.  A page above the leaves is complete much later than its number is
+ * assigned: its place in the extent is zeroed, and it is written later as a single page.
  *
- * Memory policy: one page for each level, the pending pages, and three tuples.
+ * Memory policy: two extents, the late pages, one page for each level above the leaves, and
+ * three tuples.
  *
  * Errors: an ERROR leaves a file without a metapage, which the transaction removes.
  */
@@ -42,6 +42,9 @@
 
 /* A posting list with its line pointer takes at most a tenth of a page. */
 #define POSTING_MAX		(MAXALIGN_DOWN((BLCKSZ * 10 / 100)) - sizeof(ItemIdData))
+
+/* Pages above the leaves that are kept for new ones; more than the levels of an index. */
+#define MAX_FREE_PAGES	16
 
 /* The open page of a level. */
 typedef struct PageLevel
@@ -74,20 +77,18 @@ struct PageWriter
 	BTDedupStateData *posting;	/* its TIDs, if nitems > 0 */
 
 	/* the file */
-#if COMPAT_BULK_WRITE
-	BulkWriteState *bulk;
-#else
 	bool		wal;
+	IndexFile  *file;
 	PageHandover *handover;		/* NULL: this process alone writes pages */
 	BlockNumber segment;		/* segments of the file before the last one */
-	BlockNumber extended;		/* blocks of the file, without handover */
-	char	   *zeroes;			/* an empty page; NULL: not needed yet */
-	int			npending;
-	BlockNumber pending_blocks[PAGE_BATCH];
-	char	   *pending[PAGE_BATCH];
+	BlockNumber written;		/* extents that are written or handed over */
+	char	   *extents[2];		/* extent e is extents[e % 2] */
+	char	   *own_extents[2]; /* the same in memory of this process; NULL: not needed yet */
+	int			nlate;			/* pages of extents that were written without them */
+	BlockNumber late_blocks[PAGE_BATCH];
+	char	   *late;			/* NULL: not needed yet */
 	int			nfree;
-	char	   *free[PAGE_BATCH];
-#endif
+	char	   *free[MAX_FREE_PAGES];	/* pages above the leaves */
 };
 
 /* ------------------------------------------------------------------------
@@ -95,69 +96,42 @@ struct PageWriter
  * ------------------------------------------------------------------------
  */
 
-#if COMPAT_BULK_WRITE
-
-static Page
-new_page(PageWriter *writer)
+/* A page's place in its extent, which is not written yet. */
+static inline char *
+extent_page(const PageWriter *writer, BlockNumber block)
 {
-	if (writer->bulk == NULL)
-		writer->bulk = smgr_bulk_start_rel(writer->index, MAIN_FORKNUM);
-	return (Page) smgr_bulk_get_buf(writer->bulk);
-}
-
-/* Writes a page, now or later, and frees it. */
-static void
-write_page(PageWriter *writer, Page page, BlockNumber block)
-{
-	smgr_bulk_write(writer->bulk, block, (BulkWriteBuffer) page, true);
+	return writer->extents[block / PAGE_BATCH % 2] + (Size) (block % PAGE_BATCH) * BLCKSZ;
 }
 
 static void
-finish_file(PageWriter *writer)
+begin_extent(PageWriter *writer, BlockNumber extent)
 {
-	if (writer->bulk != NULL)
-		smgr_bulk_finish(writer->bulk);
-	writer->bulk = NULL;
+	int			i = extent % 2;
+
+	/* all pages before the last leaf are complete */
+	Assert(extent < writer->written + 2);
+	writer->extents[i] = writer->handover != NULL ? page_handover_take(writer->handover) : NULL;
+	if (writer->extents[i] != NULL)
+		return;
+	if (writer->own_extents[i] == NULL)
+		writer->own_extents[i] = compat_pages_alloc(PAGE_BATCH);
+	writer->extents[i] = writer->own_extents[i];
 }
 
-#else
-
-static Page
-new_page(PageWriter *writer)
+/* Assigns the number of a new page. */
+static BlockNumber
+assign_block(PageWriter *writer)
 {
-	if (writer->nfree > 0)
-		return (Page) writer->free[--writer->nfree];
-	return (Page) compat_page_alloc();
-}
+	BlockNumber block = writer->nblocks++;
 
-static void
-extend_file(PageWriter *writer, BlockNumber block, char *page)
-{
-	smgrextend(RelationGetSmgr(writer->index), MAIN_FORKNUM, block, page, true);
-	writer->extended = block + 1;
-}
-
-/* The page is written or copied. */
-static void
-recycle_page(PageWriter *writer, char *page)
-{
-	if (writer->nfree < PAGE_BATCH)
-		writer->free[writer->nfree++] = page;
-	else
-		pfree(page);
-}
-
-static char *
-zero_page(PageWriter *writer)
-{
-	if (writer->zeroes == NULL)
-		writer->zeroes = compat_page_alloc();
-	return writer->zeroes;
+	if (block % PAGE_BATCH == 0)
+		begin_extent(writer, block / PAGE_BATCH);
+	return block;
 }
 
 /*
- * Before the first blocks of a new segment of the file: all segments before are complete,
- * and nobody writes a block.
+ * Before the first blocks of a new segment of the file are written: all segments before are
+ * complete, and nobody writes a block.
  */
 static void
 begin_segment(PageWriter *writer, BlockNumber segment)
@@ -169,102 +143,92 @@ begin_segment(PageWriter *writer, BlockNumber segment)
 
 		/* the last block may be a page of an upper level, which comes later */
 		if (RelationGetNumberOfBlocks(writer->index) <= last)
-			extend_file(writer, last, zero_page(writer));
-	}
-}
-
-/* Writes the pending pages, which are in order, or gives them to a worker. */
-static void
-write_shared(PageWriter *writer)
-{
-	int			n = writer->npending;
-	BlockNumber *blocks = writer->pending_blocks;
-	int			first = 0;
-
-	if (n == 0)
-		return;
-	if (blocks[n - 1] / RELSEG_SIZE > writer->segment)
-	{
-		/* the blocks of the old segment before those of the new one */
-		while (blocks[first] / RELSEG_SIZE <= writer->segment)
-			first++;
-		page_batch_write(writer->index, writer->wal, first, blocks, writer->pending);
-		begin_segment(writer, blocks[n - 1] / RELSEG_SIZE);
-	}
-	if (first == n ||
-		!page_handover_put(writer->handover, writer->wal, n - first, blocks + first, writer->pending + first))
-		page_batch_write(writer->index, writer->wal, n - first, blocks + first, writer->pending + first);
-	for (int i = 0; i < n; i++)
-		recycle_page(writer, writer->pending[i]);
-	writer->npending = 0;
-}
-
-static void
-write_pending(PageWriter *writer)
-{
-	int			n = writer->npending;
-
-	/* pages of upper levels come late: insertion, as there are few of them */
-	for (int i = 1; i < n; i++)
-	{
-		BlockNumber block = writer->pending_blocks[i];
-		char	   *page = writer->pending[i];
-		int			at = i;
-
-		for (; at > 0 && writer->pending_blocks[at - 1] > block; at--)
 		{
-			writer->pending_blocks[at] = writer->pending_blocks[at - 1];
-			writer->pending[at] = writer->pending[at - 1];
+			char	   *zeroes = palloc0(BLCKSZ);
+
+			index_file_write(writer->file, false, 1, &last, zeroes, false);
+			pfree(zeroes);
 		}
-		writer->pending_blocks[at] = block;
-		writer->pending[at] = page;
 	}
+}
+
+/* Writes the first n pages of the next extent, or gives them to a worker. */
+static void
+write_extent(PageWriter *writer, int n)
+{
+	char	   *pages = writer->extents[writer->written % 2];
+	BlockNumber first = writer->written * PAGE_BATCH;
+	BlockNumber blocks[PAGE_BATCH];
+
+	CHECK_FOR_INTERRUPTS();
+	writer->written++;
 	if (writer->handover != NULL)
 	{
-		write_shared(writer);
+		if (first / RELSEG_SIZE > writer->segment)
+			begin_segment(writer, first / RELSEG_SIZE);
+		if (page_handover_give(writer->handover, writer->wal, pages, first, n))
+			return;
+	}
+	for (int i = 0; i < n; i++)
+		blocks[i] = first + i;
+	/* pages that come late leave holes if workers write, and otherwise zeroes, against fragmentation */
+	index_file_write(writer->file, writer->wal, n, blocks, pages, writer->handover != NULL);
+}
+
+static void
+write_late(PageWriter *writer)
+{
+	if (writer->nlate > 0)
+		index_file_write(writer->file, writer->wal, writer->nlate, writer->late_blocks, writer->late, false);
+	writer->nlate = 0;
+}
+
+/* Writes a page above the leaves, now or later. */
+static void
+write_upper_page(PageWriter *writer, Page page, BlockNumber block)
+{
+	if (block / PAGE_BATCH >= writer->written)
+	{
+		memcpy(extent_page(writer, block), page, BLCKSZ);
 		return;
 	}
-	if (writer->wal && n > 0)
-		compat_log_newpages(writer->index, n, writer->pending_blocks, writer->pending);
-	for (int i = 0; i < n; i++)
-	{
-		BlockNumber block = writer->pending_blocks[i];
-		char	   *page = writer->pending[i];
-
-		while (writer->extended < block)
-			extend_file(writer, writer->extended, zero_page(writer));
-		PageSetChecksumInplace((Page) page, block);
-		if (block == writer->extended)
-			extend_file(writer, block, page);
-		else
-			smgrwrite(RelationGetSmgr(writer->index), MAIN_FORKNUM, block, page, true);
-		recycle_page(writer, page);
-	}
-	writer->npending = 0;
+	if (writer->late == NULL)
+		writer->late = compat_pages_alloc(PAGE_BATCH);
+	memcpy(writer->late + (Size) writer->nlate * BLCKSZ, page, BLCKSZ);
+	writer->late_blocks[writer->nlate++] = block;
+	if (writer->nlate == PAGE_BATCH)
+		write_late(writer);
 }
 
-/* Writes a page, now or later, and frees it. */
+/* A page of the level is complete; the level's next page is open, if there is one. */
 static void
-write_page(PageWriter *writer, Page page, BlockNumber block)
+complete_page(PageWriter *writer, const PageLevel *level, Page page, BlockNumber block)
 {
-	writer->pending_blocks[writer->npending] = block;
-	writer->pending[writer->npending++] = (char *) page;
-	if (writer->npending == PAGE_BATCH)
-		write_pending(writer);
+	if (level->level == 0)
+	{
+		while (writer->written < level->block / PAGE_BATCH)
+			write_extent(writer, PAGE_BATCH);
+		return;
+	}
+	write_upper_page(writer, page, block);
+	if (writer->nfree < MAX_FREE_PAGES)
+		writer->free[writer->nfree++] = (char *) page;
+	else
+		pfree(page);
 }
 
-/* Flushes the file: a checkpoint does not write pages that bypass shared buffers. */
+/* Writes the remaining pages; all are complete.  The file will be on disk after a crash. */
 static void
 finish_file(PageWriter *writer)
 {
-	write_pending(writer);
+	while (writer->written * PAGE_BATCH < writer->nblocks)
+		write_extent(writer, Min(PAGE_BATCH, writer->nblocks - writer->written * PAGE_BATCH));
+	write_late(writer);
 	if (writer->handover != NULL)
 		page_handover_wait(writer->handover);
-	if (writer->wal)
-		smgrimmedsync(RelationGetSmgr(writer->index), MAIN_FORKNUM);
+	index_file_close(writer->file);
+	index_file_sync(writer->file, writer->wal, writer->nblocks);
 }
-
-#endif							/* !COMPAT_BULK_WRITE */
 
 /* ------------------------------------------------------------------------
  * Pages
@@ -276,8 +240,14 @@ open_page(PageWriter *writer, PageLevel *level)
 {
 	BTPageOpaque opaque;
 
-	level->page = new_page(writer);
-	level->block = writer->nblocks++;
+	level->block = assign_block(writer);
+	level->page = (Page) extent_page(writer, level->block);
+	if (level->level > 0)
+	{
+		/* the place of a page that comes late */
+		memset(level->page, 0, BLCKSZ);
+		level->page = (Page) (writer->nfree > 0 ? writer->free[--writer->nfree] : palloc(BLCKSZ));
+	}
 	level->last = P_HIKEY;
 	_bt_pageinit(level->page, BLCKSZ);
 	opaque = (BTPageOpaque) PageGetSpecialPointer(level->page);
@@ -369,7 +339,6 @@ close_page(PageWriter *writer, PageLevel *level)
 	ItemId		item = PageGetItemId(page, last);
 	IndexTuple	tuple = (IndexTuple) PageGetItem(page, item);
 
-	CHECK_FOR_INTERRUPTS();
 	open_page(writer, level);
 	if (level->level > 0)
 		append_first_downlink(level->page, tuple);
@@ -399,7 +368,7 @@ close_page(PageWriter *writer, PageLevel *level)
 	level->low_key = CopyIndexTuple(tuple);
 	((BTPageOpaque) PageGetSpecialPointer(page))->btpo_next = level->block;
 	((BTPageOpaque) PageGetSpecialPointer(level->page))->btpo_prev = block;
-	write_page(writer, page, block);
+	complete_page(writer, level, page, block);
 	level->last = P_FIRSTKEY;
 }
 
@@ -479,10 +448,12 @@ page_writer_begin(Relation heap, Relation index, PageHandover *handover)
 	writer->posting->deduplicate = true;
 	writer->posting->maxpostingsize = POSTING_MAX;
 	writer->posting->htids = palloc(POSTING_MAX);
-#if !COMPAT_BULK_WRITE
 	writer->wal = RelationNeedsWAL(index);
+	writer->file = index_file_open(index);
 	writer->handover = handover;
-#endif
+	begin_extent(writer, 0);
+	/* the place of the metapage */
+	memset(extent_page(writer, BTREE_METAPAGE), 0, BLCKSZ);
 	return writer;
 }
 
@@ -496,6 +467,11 @@ page_writer_bytes_decide(const PageWriter *writer)
  * Most neighbours differ in their first column, which is compared first because its offset
  * is known.  Varlenas are compared by their bytes only in the short format; others may be
  * compressed.
+ *
+ * Most of them differ in a short varlena's first word, which is compared by an 8-byte load.
+ * It lies within what one store has written when the tuple was made; the longer loads of
+ * memcmp() would wait for several stores.  A tuple ends at a multiple of eight bytes, so the
+ * word is part of it.
  */
 static inline bool
 same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)
@@ -513,13 +489,20 @@ same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)
 		}
 		else if (writer->first_len > 0)
 		{
-			if (memcmp(x, y, writer->first_len) != 0)
+			if ((writer->first_len > sizeof(uint64) && memcmp(x, y, sizeof(uint64)) != 0) ||
+				memcmp(x, y, writer->first_len) != 0)
 				return false;
 		}
 		else if (writer->first_len == -1 && VARATT_IS_SHORT(x) && VARATT_IS_SHORT(y) &&
-				 !VARATT_IS_EXTERNAL(x) && !VARATT_IS_EXTERNAL(y) &&
-				 (VARSIZE_SHORT(x) != VARSIZE_SHORT(y) || memcmp(x, y, VARSIZE_SHORT(x)) != 0))
-			return false;
+				 !VARATT_IS_EXTERNAL(x) && !VARATT_IS_EXTERNAL(y))
+		{
+			Size		len = VARSIZE_SHORT(x);
+
+			if (len != VARSIZE_SHORT(y) ||
+				(len >= sizeof(uint64) && memcmp(x, y, sizeof(uint64)) != 0) ||
+				memcmp(x, y, len) != 0)
+				return false;
+		}
 	}
 	if (a->t_info == b->t_info &&
 		memcmp((const char *) a + sizeof(IndexTupleData), (const char *) b + sizeof(IndexTupleData),
@@ -616,12 +599,12 @@ page_writer_finish(PageWriter *writer)
 		else
 			add_downlink(writer, level, level->block);
 		remove_high_key(level->page);
-		write_page(writer, level->page, level->block);
+		complete_page(writer, level, level->page, level->block);
 		level->page = NULL;
 	}
-	metapage = new_page(writer);
+	metapage = palloc(BLCKSZ);
 	_bt_initmetapage(metapage, root, root_level, writer->key->allequalimage);
-	write_page(writer, metapage, BTREE_METAPAGE);
+	write_upper_page(writer, metapage, BTREE_METAPAGE);
 	finish_file(writer);
 	return writer->nblocks;
 }
@@ -629,9 +612,7 @@ page_writer_finish(PageWriter *writer)
 void
 page_writer_abandon(PageWriter *writer)
 {
-#if COMPAT_BULK_WRITE
-	finish_file(writer);
-#endif
+	index_file_close(writer->file);
 	if (RelationGetNumberOfBlocks(writer->index) > 0)
 		RelationTruncate(writer->index, 0);
 }

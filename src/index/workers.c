@@ -166,9 +166,7 @@ gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
 	build.index = index_open(shared->index, shared->concurrent ? RowExclusiveLock : AccessExclusiveLock);
 	build.info = BuildIndexInfo(build.index);
 	build.info->ii_Concurrent = shared->concurrent;
-#if !COMPAT_BULK_WRITE
 	build.handover = page_handover_attach(shm_toc_lookup(toc, KEY_PAGES, false), build.ex, build.index, 0);
-#endif
 	if (!index_sort_spec(build.index, &build.spec, &reason))
 		elog(ERROR, "a worker cannot sort the index: %s", reason);
 
@@ -236,10 +234,8 @@ fill_shared(IndexWorkers *workers, Size shared_size, double rows_expected)
 	workers->ex = allocate_chunk(pcxt, KEY_EXCHANGE, exchange_size(planned));
 	exchange_init(workers->ex, planned);
 	exchange_reset(workers->ex, 0, &no_device);
-#if !COMPAT_BULK_WRITE
 	workers->pages = allocate_chunk(pcxt, KEY_PAGES, page_handover_size(planned));
 	page_handover_init(workers->pages, planned);
-#endif
 	workers->buffers = allocate_chunk(pcxt, KEY_BUFFERS, planned * sizeof(BufferUsage));
 	workers->wal = allocate_chunk(pcxt, KEY_WAL, planned * sizeof(WalUsage));
 	if (workers->snapshot != NULL)
@@ -277,9 +273,7 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 		workers->snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	estimate_chunk(pcxt, shared_size);
 	estimate_chunk(pcxt, exchange_size(planned));
-#if !COMPAT_BULK_WRITE
 	estimate_chunk(pcxt, page_handover_size(planned));
-#endif
 	estimate_chunk(pcxt, planned * sizeof(BufferUsage));
 	estimate_chunk(pcxt, planned * sizeof(WalUsage));
 	if (workers->snapshot != NULL)
@@ -299,9 +293,7 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 		pfree(workers);
 		return NULL;
 	}
-#if !COMPAT_BULK_WRITE
 	workers->handover = page_handover_attach(workers->pages, workers->ex, index, pcxt->nworkers_launched);
-#endif
 	exchange_expect(workers->ex, pcxt->nworkers_launched + (leader_sorts(pcxt->nworkers_launched) ? 1 : 0));
 	return workers;
 }
