@@ -369,8 +369,8 @@ find_rows(HeapReader *reader, Buffer buffer, BlockNumber block, bool *has_long)
 		header = (HeapTupleHeader) PageGetItem(page, item);
 		if (unlikely((header->t_infomask2 & (HEAP_HOT_UPDATED | HEAP_ONLY_TUPLE)) != 0))
 			return false;
-		/* most tuples are known to be committed and not deleted */
-		if (!any || (header->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID | HEAP_XMAX_INVALID)) !=
+		/* most tuples are known to be committed, perhaps frozen, and not deleted */
+		if (!any || (header->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) !=
 			(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID))
 		{
 			TupleUse	use = tuple_use(reader, buffer, block, offset, item, header);
