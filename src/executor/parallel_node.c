@@ -244,6 +244,13 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	facts.nkeys = node->nkeys;
 
 	/*
+	 * Participants drop duplicates before they send anything, and a device
+	 * returns all of them.
+	 */
+	if (node->partial->spec.distinct > 0 && forced == NULL)
+		return false;
+
+	/*
 	 * The child must be repeatable, in case the device fails, and the run
 	 * must not pause while it holds the device.
 	 */

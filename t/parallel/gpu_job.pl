@@ -216,6 +216,17 @@ for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one o
 		. 'ORDER BY s OFFSET 0) x) y'), '1000000|1000000|t', "$s: rows");
 }
 
+# Participants drop duplicates before they send anything; a device would return all of them
+for my $case ([ 'more', $auto, 0 ], [ 't', 'SELECT', 1 ])
+{
+	my ($table, $set, $on_device) = @$case;
+	my $of = $node->safe_psql('postgres', "$set; SET enable_hashagg = off; $explain SELECT DISTINCT k FROM $table");
+
+	like($of, qr/Unique.*Distinct Key: k\n.*GpuSort Feed/s, "DISTINCT of $table: a parallel sort");
+	is($of =~ /Sort Device: rows/ ? 1 : 0, $on_device,
+		"DISTINCT of $table: " . ($on_device ? 'forced' : 'not on the device'));
+}
+
 # Queries that do not use one job of all participants
 for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
 	[ 'SELECT *, ARRAY[k] AS a FROM t ORDER BY a', 'arrays' ],
