@@ -500,6 +500,14 @@ compat_log_newpages(Relation rel, int n, BlockNumber *blocks, char **pages)
 #endif
 }
 
+/* Sets the checksum of a page that is about to be written; 19 renames it. */
+#include "storage/bufpage.h"
+#if PG_VERSION_NUM >= 190000
+#define compat_page_set_checksum(page, block)	PageSetChecksum(page, block)
+#else
+#define compat_page_set_checksum(page, block)	PageSetChecksumInplace(page, block)
+#endif
+
 /* The path of the first segment of a relation's file, palloc'ed. */
 static inline char *
 compat_relation_path(Relation rel)

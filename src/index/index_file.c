@@ -88,28 +88,36 @@ open_segment(IndexFile *file, int segment)
 	pfree(path);
 }
 
-/* Writes consecutive blocks of a segment. */
+/*
+ * Writes consecutive blocks of a segment.  The system may write a part of them, as it does
+ * when the disk becomes full: the next call then tells why.
+ */
 static void
 write_run(IndexFile *file, BlockNumber first, int n, char *pages)
 {
+	off_t		at = (off_t) (first % RELSEG_SIZE) * BLCKSZ;
 	int			bytes = n * BLCKSZ;
-	ssize_t		written;
 
 	if (file->segment != (int) (first / RELSEG_SIZE))
 		open_segment(file, first / RELSEG_SIZE);
-	written = FileWrite(file->file, pages, bytes, (off_t) (first % RELSEG_SIZE) * BLCKSZ,
-						WAIT_EVENT_DATA_FILE_EXTEND);
-	if (written < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not extend file \"%s\": %m", FilePathName(file->file)),
-				 errhint("Check free disk space.")));
-	if (written != bytes)
-		ereport(ERROR,
-				(errcode(ERRCODE_DISK_FULL),
-				 errmsg("could not extend file \"%s\": wrote only %d of %d bytes at block %u",
-						FilePathName(file->file), (int) written, bytes, first),
-				 errhint("Check free disk space.")));
+	while (bytes > 0)
+	{
+		ssize_t		written = FileWrite(file->file, pages, bytes, at, WAIT_EVENT_DATA_FILE_EXTEND);
+
+		if (written <= 0)
+		{
+			/* if a write sets no errno, the disk is full */
+			if (written == 0)
+				errno = ENOSPC;
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not extend file \"%s\": %m", FilePathName(file->file)),
+					 errhint("Check free disk space.")));
+		}
+		pages += written;
+		at += written;
+		bytes -= written;
+	}
 }
 
 void
@@ -133,7 +141,7 @@ index_file_write(IndexFile *file, bool wal, int n, const BlockNumber *blocks, ch
 		XLogSetAsyncXactLSN(PageGetLSN((Page) logged_pages[nlogged - 1]));
 	}
 	for (int i = 0; i < nlogged; i++)
-		PageSetChecksumInplace((Page) logged_pages[i], logged[i]);
+		compat_page_set_checksum((Page) logged_pages[i], logged[i]);
 	for (int first = 0, next; first < n; first = next)
 	{
 		char	   *page = pages + (Size) first * BLCKSZ;
