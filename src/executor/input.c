@@ -61,14 +61,21 @@
 #define ROWS_BEFORE_PAGES	64
 
 /*
- * An early threshold may read one of this number of pages of a table.  More
- * pages are read if the statistics say that the last rows sort first.
+ * An early threshold may read one of this number of pages of a table without
+ * statistics.  More pages are read if the statistics say that the last rows
+ * sort first, and none if they say something else.
  */
 #define EARLY_PAGES			128
 #define EARLY_PAGES_ORDERED	16
 
 /* Pages that show how many rows the other pages have. */
 #define EARLY_LOOK_PAGES	8
+
+/*
+ * Pages without rows at the table's end that do not count: PostgreSQL 16 and
+ * later extend a table by up to 64 pages at once.
+ */
+#define EARLY_EMPTY_PAGES	128
 
 /* A column whose correlation with the table's order is at least this one is in order. */
 #define EARLY_CORRELATION	0.5
@@ -503,26 +510,32 @@ last_scan_plan(PlanState *ps)
 	return ps;
 }
 
-/* Do the statistics say that the last rows of the table sort first by the first key? */
-static bool
-last_rows_sort_first(const PageScan *scan, const KeyBuffer *keybuf)
+/*
+ * The number of pages that an early threshold may read, of a table of this size.  0: the
+ * statistics say that the last rows of the table do not sort first by the first key.
+ */
+static BlockNumber
+early_pages(const PageScan *scan, const KeyBuffer *keybuf, BlockNumber blocks)
 {
 	HeapTuple	stats = SearchSysCache3(STATRELATTINH,
 										ObjectIdGetDatum(RelationGetRelid(scan->child->ss.ss_currentRelation)),
 										Int16GetDatum(scan->page.keys.att[0] + 1), BoolGetDatum(false));
 	AttStatsSlot slot;
-	double		correlation = 0;
+	BlockNumber pages = blocks / EARLY_PAGES;
 
 	if (!HeapTupleIsValid(stats))
-		return false;
+		return pages;
 	if (get_attstatsslot(&slot, stats, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
 	{
-		if (slot.nnumbers == 1)
-			correlation = slot.numbers[0];
+		float4		correlation = slot.nnumbers == 1 ? slot.numbers[0] : 0;
+
+		if (keybuf->cols[0].flip == 0)
+			correlation = -correlation;
+		pages = correlation >= EARLY_CORRELATION ? blocks / EARLY_PAGES_ORDERED : 0;
 		free_attstatsslot(&slot);
 	}
 	ReleaseSysCache(stats);
-	return keybuf->cols[0].flip != 0 ? correlation >= EARLY_CORRELATION : correlation <= -EARLY_CORRELATION;
+	return pages;
 }
 
 /*
@@ -583,6 +596,7 @@ take_early_threshold(Sorter *sorter, size_t bound, PageSource *pages, MemoryCont
 	BlockNumber blocks;
 	BlockNumber allowed;
 	BlockNumber read = 0;
+	BlockNumber empty = 0;
 	size_t		rows = 0;
 
 	if (ps == NULL || !is_heap_scan(ps) ||
@@ -603,10 +617,10 @@ take_early_threshold(Sorter *sorter, size_t bound, PageSource *pages, MemoryCont
 		pages->examined = true;
 	}
 	scan = pages->scan;
-	allowed = blocks / (last_rows_sort_first(scan, keybuf) ? EARLY_PAGES_ORDERED : EARLY_PAGES);
-	while (rows < bound && read < allowed)
+	allowed = early_pages(scan, keybuf, blocks);
+	while (rows < bound && read < allowed && empty <= EARLY_EMPTY_PAGES && read + empty < blocks)
 	{
-		BlockNumber block = blocks - 1 - read;
+		BlockNumber block = blocks - 1 - empty - read;
 		Buffer		buffer;
 		bool		taken;
 
@@ -618,6 +632,11 @@ take_early_threshold(Sorter *sorter, size_t bound, PageSource *pages, MemoryCont
 		ReleaseBuffer(buffer);
 		if (!taken)
 			break;
+		if (rows == 0)
+		{
+			empty++;
+			continue;
+		}
 		read++;
 		/* the other pages probably have as many rows as these */
 		if (read >= EARLY_LOOK_PAGES && (uint64) rows * allowed < (uint64) bound * read)
