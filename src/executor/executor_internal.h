@@ -145,7 +145,7 @@ typedef struct OrderedSet OrderedSet;
 extern OrderedSet *ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc);
 extern void ordered_set_end(OrderedSet *set);
 
-/* Is one of them mode()?  Is one of them another function, which needs values by place? */
+/* Is an aggregate mode()?  Does another aggregate need values by their position? */
 extern bool ordered_set_has_mode(const OrderedSet *set);
 extern bool ordered_set_has_places(const OrderedSet *set);
 

@@ -638,7 +638,7 @@ take_early_threshold(Sorter *sorter, size_t bound, PageSource *pages, MemoryCont
 			continue;
 		}
 		read++;
-		/* the other pages probably have as many rows as these */
+		/* the pages before probably have as many rows as these pages */
 		if (read >= EARLY_LOOK_PAGES && (uint64) rows * allowed < (uint64) bound * read)
 			break;
 	}
