@@ -68,7 +68,7 @@
 #define EARLY_PAGES			128
 #define EARLY_PAGES_ORDERED	16
 
-/* Pages that show how many rows the other pages have. */
+/* Pages after which the number of rows on the pages before them is estimated. */
 #define EARLY_LOOK_PAGES	8
 
 /*

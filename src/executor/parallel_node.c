@@ -244,8 +244,8 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	facts.nkeys = node->nkeys;
 
 	/*
-	 * Participants drop duplicates before they send anything, and a device
-	 * returns all of them.
+	 * Participants drop duplicates before they send rows.  A device returns
+	 * every duplicate.
 	 */
 	if (node->partial->spec.distinct > 0 && forced == NULL)
 		return false;
