@@ -8,7 +8,9 @@
  * that this program builds without DuckDB.  The database is in memory.  Reads one
  * statement a line from the standard input.  For each it prints one line: elapsed
  * milliseconds and the number of rows of the result, or "error" and the message.
- * The first line is the library's version.
+ * A statement after "unread " has a streaming result: its time ends when the first
+ * rows can be read, and its number of rows is 0.  The first line is the library's
+ * version.
  *
  * The declarations follow the documentation of DuckDB's C interface.
  */
@@ -34,6 +36,11 @@ static int	(*query) (void *connection, const char *sql, Result *result);
 static const char *(*result_error) (Result *result);
 static uint64_t (*row_count) (Result *result);
 static void (*destroy_result) (Result *result);
+static int	(*prepare) (void *connection, const char *sql, void **statement);
+static void (*destroy_prepare) (void **statement);
+static int	(*pending_streaming) (void *statement, void **pending);
+static int	(*execute_pending) (void *pending, Result *result);
+static void (*destroy_pending) (void **pending);
 
 static void *
 symbol(void *library, const char *name)
@@ -67,6 +74,20 @@ print_error(const char *message)
 	putchar('\n');
 }
 
+/* Runs sql with a streaming result, which ends when its first rows are there.  Returns 0, or 1 for an error. */
+static int
+query_unread(void *connection, const char *sql, Result *result)
+{
+	void	   *statement = NULL,
+			   *pending = NULL;
+	int			failed = prepare(connection, sql, &statement) != 0 ||
+		pending_streaming(statement, &pending) != 0 || execute_pending(pending, result) != 0;
+
+	destroy_pending(&pending);
+	destroy_prepare(&statement);
+	return failed;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -93,6 +114,11 @@ main(int argc, char **argv)
 	*(void **) &result_error = symbol(library, "duckdb_result_error");
 	*(void **) &row_count = symbol(library, "duckdb_row_count");
 	*(void **) &destroy_result = symbol(library, "duckdb_destroy_result");
+	*(void **) &prepare = symbol(library, "duckdb_prepare");
+	*(void **) &destroy_prepare = symbol(library, "duckdb_destroy_prepare");
+	*(void **) &pending_streaming = symbol(library, "duckdb_pending_prepared_streaming");
+	*(void **) &execute_pending = symbol(library, "duckdb_execute_pending");
+	*(void **) &destroy_pending = symbol(library, "duckdb_destroy_pending");
 	if (open_database(NULL, &database) != 0 || connect_database(database, &connection) != 0)
 	{
 		fprintf(stderr, "duckdb_times: no database\n");
@@ -106,7 +132,14 @@ main(int argc, char **argv)
 		double		start = now_ms();
 
 		memset(&result, 0, sizeof(result));
-		if (query(connection, line, &result) != 0)
+		if (strncmp(line, "unread ", 7) == 0)
+		{
+			if (query_unread(connection, line + 7, &result) != 0)
+				print_error("the statement failed");
+			else
+				printf("%.3f 0\n", now_ms() - start);
+		}
+		else if (query(connection, line, &result) != 0)
 			print_error(result_error(&result));
 		else
 			printf("%.3f %llu\n", now_ms() - start, (unsigned long long) row_count(&result));
