@@ -92,6 +92,77 @@ SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) 
 SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s
 		WHERE rn <= 3 OR rn > 9');
 
+-- Functions that depend on following rows: the sort finds the end of a partition and of a peer group.  Where it cannot,
+-- the rows are stored.
+CREATE FUNCTION executed_window(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_first(plan, '$.**?(@."Custom Plan Provider" == "GpuSort Window")');
+END $$;
+CREATE TABLE following (n serial, query text);
+INSERT INTO following (query) VALUES
+	('SELECT id, ntile(4) OVER (ORDER BY id), ntile(7) OVER (ORDER BY id), ntile(5000) OVER (ORDER BY id) FROM win'),
+	('SELECT id, k, ntile(3) OVER (PARTITION BY k ORDER BY id), ntile(60) OVER (PARTITION BY k ORDER BY id) FROM win'),
+	('SELECT k, percent_rank() OVER w, cume_dist() OVER w, rank() OVER w FROM win WINDOW w AS (ORDER BY k)'),
+	('SELECT j, f, percent_rank() OVER w, cume_dist() OVER w FROM win WINDOW w AS (PARTITION BY j ORDER BY f DESC)'),
+	('SELECT t, cume_dist() OVER w, count(*) OVER w, dense_rank() OVER w FROM win
+		WINDOW w AS (PARTITION BY t COLLATE "C" ORDER BY k NULLS FIRST)'),
+	('SELECT count(*) OVER (PARTITION BY k), k FROM win'),
+	('SELECT count(1) OVER (PARTITION BY long), length(long) FROM win'),
+	('SELECT id, k, count(*) OVER (PARTITION BY k ORDER BY j ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+		FROM win ORDER BY k, j, id'),
+	('SELECT k, j, count(*) OVER (PARTITION BY k ORDER BY j GROUPS UNBOUNDED PRECEDING) FROM win'),
+	('SELECT rtrim(c), count(*) OVER (PARTITION BY c), rank() OVER (PARTITION BY c) FROM win'),
+	-- a partition for each row, and one partition
+	('SELECT id, percent_rank() OVER (PARTITION BY id), ntile(2) OVER (PARTITION BY id) FROM win'),
+	('SELECT cume_dist() OVER (PARTITION BY k > 100), percent_rank() OVER (PARTITION BY k > 100) FROM win WHERE k > 0'),
+	('SELECT count(*) OVER (ORDER BY k) FROM win WHERE k < 0'),
+	('SELECT k, ntile(4) OVER (ORDER BY k) FROM win LIMIT 300'),
+	-- run conditions
+	('SELECT * FROM (SELECT id, k, count(*) OVER (PARTITION BY k ORDER BY id) n FROM win) s WHERE n <= 2'),
+	('SELECT * FROM (SELECT id, k, count(*) OVER (PARTITION BY k) n, row_number() OVER (PARTITION BY k ORDER BY id) rn
+		FROM win) s WHERE rn <= 3'),
+	('SELECT * FROM (SELECT k, t, count(*) OVER (PARTITION BY k, t) n FROM win) s WHERE n < 2'),
+	('SELECT * FROM (SELECT id, k, ntile(5) OVER (PARTITION BY k ORDER BY id) n FROM win) s WHERE n <= 1'),
+	-- rescans
+	('SELECT g, s.* FROM generate_series(0, 3) g, LATERAL (SELECT id, cume_dist() OVER (PARTITION BY j ORDER BY t)
+		FROM win WHERE k = g ORDER BY j, t, id OFFSET 0) s');
+SELECT c.nodes, c.rows, c.result, executed_window(query)->>'Following Rows' AS following, query
+FROM following, check_window(query) c
+ORDER BY n;
+-- a merge of runs
+SET work_mem = '64kB';
+CREATE TABLE more AS SELECT win.* FROM win, generate_series(1, 20);
+ANALYZE more;
+SELECT c.nodes, c.rows, c.result, executed_window(query)->>'Following Rows' AS following, query
+FROM (SELECT n, replace(query, 'FROM win', 'FROM more') FROM following WHERE query !~ 'id|generate_series')
+	f (n, query), check_window(query) c
+ORDER BY n;
+RESET work_mem;
+DROP TABLE following;
+
+-- A run condition: the rows of a partition behind the first ones are not read, in memory and in a merge.
+CREATE FUNCTION sort_returns_less(query text) RETURNS bool LANGUAGE sql AS $$
+SELECT (executed_sort(query)->>'Actual Rows')::numeric < 3000 $$;
+SELECT executed_window(query)->>'Rows Skipped' AS skipped, sort_returns_less(query), c.result, query
+FROM unnest(ARRAY[
+	'SELECT * FROM (SELECT k, j, row_number() OVER (PARTITION BY k ORDER BY j) rn FROM more) s WHERE rn <= 3',
+	'SELECT * FROM (SELECT t, n, k, row_number() OVER (PARTITION BY t ORDER BY n, k) rn FROM more) s WHERE rn <= 3',
+	'SELECT * FROM (SELECT f, j, rank() OVER (PARTITION BY f ORDER BY j, k) r FROM more) s WHERE r < 2',
+	'SELECT * FROM (SELECT id, dense_rank() OVER (PARTITION BY id ORDER BY k) r FROM more) s WHERE r < 2'])
+	WITH ORDINALITY AS u (query, n), check_window(query) c
+ORDER BY n;
+SET work_mem = '256kB';
+SELECT sort_returns_less(query), c.result, executed_window(query) ? 'Rows Skipped' AS skipped, query
+FROM unnest(ARRAY[
+	'SELECT * FROM (SELECT k, j, row_number() OVER (PARTITION BY k ORDER BY j) rn FROM more) s WHERE rn <= 3',
+	'SELECT * FROM (SELECT t, n, k, row_number() OVER (PARTITION BY t ORDER BY n, k) rn FROM more) s WHERE rn <= 3'])
+	WITH ORDINALITY AS u (query, n), check_window(query) c
+ORDER BY n;
+RESET work_mem;
+
 -- several windows: adjacent WindowAgg nodes above the sort are replaced, from the lowest
 SELECT c.nodes, c.rows, c.result, q
 FROM unnest(ARRAY[
@@ -107,10 +178,12 @@ ORDER BY n;
 -- not replaced
 SELECT c.nodes, c.rows, c.result, q
 FROM unnest(ARRAY[
-	'SELECT id, ntile(4) OVER (ORDER BY id) FROM win',
+	'SELECT id, ntile(k + 1) OVER (ORDER BY id) FROM win WHERE k >= 0',
+	'SELECT id, ntile(NULL) OVER (ORDER BY id) FROM win',
 	'SELECT id, rank() OVER w, sum(id) OVER w FROM win WINDOW w AS (ORDER BY id)',
-	'SELECT id, count(*) OVER (PARTITION BY k ORDER BY j) FROM win ORDER BY id',
-	'SELECT id, count(*) OVER (PARTITION BY k) FROM win ORDER BY id',
+	'SELECT id, count(*) OVER (PARTITION BY k ORDER BY j RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
+		FROM win ORDER BY id',
+	'SELECT id, count(*) OVER (PARTITION BY k ORDER BY j GROUPS UNBOUNDED PRECEDING EXCLUDE TIES) FROM win ORDER BY id',
 	'SELECT id, count(t) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM win',
 	'SELECT id, count(*) FILTER (WHERE k > 3) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM win',
 	'SELECT id, count(*) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE
@@ -118,6 +191,7 @@ FROM unnest(ARRAY[
 	'SELECT id, count(*) OVER (ORDER BY id ROWS 3 PRECEDING) FROM win'])
 	WITH ORDINALITY AS u (q, n), check_window(q) c
 ORDER BY n;
+SELECT ntile(0) OVER (ORDER BY id) FROM win;
 SET gpusort.min_rows = 1000000;
 SELECT window_nodes('SELECT rank() OVER (ORDER BY k) FROM win');
 SET gpusort.min_rows = 0;
@@ -159,5 +233,5 @@ SELECT * FROM check_window('SELECT lower(s) COLLATE "C", rank() OVER w, dense_ra
 	(CASE WHEN id % 2 = 0 THEN upper(t) ELSE t END) COLLATE win_ignores_case AS s FROM win) q
 	WINDOW w AS (PARTITION BY s ORDER BY id % 7)');
 DROP COLLATION win_ignores_case;
-DROP TABLE win;
-DROP FUNCTION check_window, sort_returns;
+DROP TABLE win, more;
+DROP FUNCTION check_window, sort_returns, sort_returns_less, executed_window;

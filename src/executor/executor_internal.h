@@ -211,6 +211,18 @@ extern bool gpusort_count_rows(PlanState *ps, uint64 *rows);
 /* Skips at most this many following rows of such a node; returns how many. */
 extern uint64 gpusort_skip_rows(PlanState *ps, uint64 rows);
 
+/*
+ * The number of following rows that gpusort_peek() can read; 0 for other nodes.  Sets *all if
+ * no other rows follow them.
+ */
+extern uint64 gpusort_rows_ahead(PlanState *ps, bool *all);
+
+/*
+ * Puts following row i, one of those, into a slot of the kind that the node returns; 0 is the
+ * next row.  The node's next row stays the same.
+ */
+extern void gpusort_peek(PlanState *ps, uint64 i, TupleTableSlot *slot);
+
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool gpusort_rows_stay(PlanState *ps);
 

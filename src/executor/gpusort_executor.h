@@ -90,26 +90,41 @@ typedef struct ComparedColumn
  * Format of a GpuSort Window in a finished plan
  *
  * Its columns are the child's, in its target list and qual as OUTER_VAR.  INDEX_VAR i is
- * the value of counters[i - 1], an int8.  custom_exprs is the run condition.
+ * the value of functions[i - 1].  custom_exprs is the run condition.
  * ------------------------------------------------------------------------
  */
 
 /* What a window function returns for a row. */
-typedef enum WindowCounter
+typedef enum WindowValue
 {
+	/* counters, of type int8 */
 	WINDOW_ROW_NUMBER,			/* rows of the partition up to this row */
 	WINDOW_RANK,				/* row number of the first row of the peer group */
 	WINDOW_DENSE_RANK,			/* peer groups of the partition up to its own */
-	WINDOW_COUNTERS
-} WindowCounter;
+	WINDOW_PEERS_END,			/* row number of the last row of the peer group */
+	WINDOW_PARTITION_ROWS,		/* rows of the partition */
+
+	/* computed of the counters */
+	WINDOW_NTILE,
+	WINDOW_PERCENT_RANK,
+	WINDOW_CUME_DIST
+} WindowValue;
+
+#define WINDOW_COUNTERS		WINDOW_NTILE
+
+typedef struct WindowFunction
+{
+	WindowValue value;
+	int			buckets;		/* of ntile() */
+} WindowFunction;
 
 typedef struct WindowFormat
 {
 	int			npartition;		/* leading columns that define partitions */
 	int			ncolumns;		/* columns of partitions and of the order */
 	ComparedColumn *columns;
-	int			ncounters;
-	WindowCounter *counters;
+	int			nfunctions;
+	WindowFunction *functions;
 } WindowFormat;
 
 /* Is this a GpuSort Window? */

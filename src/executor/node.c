@@ -338,7 +338,7 @@ gpusort_choose_exec(GpuSortState *node)
 }
 
 /* ------------------------------------------------------------------------
- * What a GpuSort Aggregate above asks
+ * What a GpuSort Aggregate or a GpuSort Window above asks
  * ------------------------------------------------------------------------
  */
 
@@ -372,6 +372,25 @@ gpusort_skip_rows(PlanState *ps, uint64 rows)
 	if (node == NULL || node->result->methods->skip == NULL)
 		return 0;
 	return node->result->methods->skip(node->result, rows);
+}
+
+uint64
+gpusort_rows_ahead(PlanState *ps, bool *all)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	*all = false;
+	if (node == NULL || node->result->methods->ahead == NULL)
+		return 0;
+	return node->result->methods->ahead(node->result, all);
+}
+
+void
+gpusort_peek(PlanState *ps, uint64 i, TupleTableSlot *slot)
+{
+	SortResult *result = ((GpuSortState *) ps)->result;
+
+	result->methods->peek(result, i, slot);
 }
 
 bool

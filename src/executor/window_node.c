@@ -7,6 +7,11 @@
  * three counters suffice, and each row is passed on when it comes.  WindowAgg
  * stores the partition in a tuplestore, reads each row from it, and calls each function.
  *
+ * ntile(), percent_rank(), cume_dist() and count(*) of other frames also depend on how many
+ * rows follow in the partition or in the peer group.  A sort in memory can read its rows
+ * out of turn: the number is found by exponential and binary search.  Otherwise the
+ * partition's rows are stored until the next partition begins.
+ *
  * A row belongs to a new partition or peer group if a column differs from that of the
  * row before (group_column.c).
  *
@@ -15,9 +20,12 @@
  * child's columns are therefore not copied.
  *
  * If the run condition (rn <= 3) fails for a row, it fails for the following rows of the
- * partition.  They are skipped; without partitions the node has ended.
+ * partition.  They are skipped; without partitions the node has ended.  Where the sort can
+ * read rows out of turn, the partition's end is found by the same search, and the rows
+ * before it are not read.
  *
- * Memory policy: the compared columns of one row, in the query's memory context.
+ * Memory policy: the compared columns of one row, in the query's memory context; a
+ * partition's rows in a tuplestore of work_mem.
  */
 #include "postgres.h"
 
@@ -28,6 +36,18 @@
 #include "nodes/makefuncs.h"
 #include "parser/parsetree.h"
 #include "utils/ruleutils.h"
+#include "utils/tuplestore.h"
+
+/* Rows of a partition that are skipped one by one, before its end is searched. */
+#define SKIP_ONE_BY_ONE		4
+
+/* How the rows that follow are counted. */
+typedef enum WindowAhead
+{
+	AHEAD_UNKNOWN,				/* there was no row yet */
+	AHEAD_IN_SORT,				/* the sort reads them out of turn */
+	AHEAD_STORED				/* the partition's rows are stored */
+} WindowAhead;
 
 typedef struct WindowState
 {
@@ -43,8 +63,23 @@ typedef struct WindowState
 
 	/* the run condition has failed for a row of the partition */
 	bool		skipping;
+	int64		skipped;		/* rows of the partition skipped one by one */
+	int64		jumped;			/* rows of all partitions that were not read */
 	bool		ended;			/* no more rows will be returned */
 	int64		counters[WINDOW_COUNTERS];	/* of the current row */
+
+	/* functions that depend on following rows */
+	bool		needs_ahead;	/* there is one */
+	bool		needs_peers_end;	/* one depends on the last row of the peer group */
+	WindowAhead ahead;
+	TupleTableSlot *following;	/* a row that the sort read out of turn */
+
+	/* of AHEAD_STORED */
+	Tuplestorestate *store;		/* rows of the current partition; NULL until needed */
+	TupleTableSlot *stored;		/* the current row */
+	TupleTableSlot *stored_peer;	/* a row behind it */
+	GroupColumn *store_columns; /* of the partition, with the values of its first row */
+	TupleTableSlot *pending;	/* the child's row that begins the next partition; NULL */
 } WindowState;
 
 static Node *window_create_state(CustomScan *cscan);
@@ -84,7 +119,7 @@ window_plan_fill(CustomScan *cscan, const WindowFormat *format)
 {
 	List	   *columns = NIL;
 	List	   *operators = NIL;
-	List	   *counters = NIL;
+	List	   *functions = NIL;
 
 	columns = list_make1_int(format->npartition);
 	for (int i = 0; i < format->ncolumns; i++)
@@ -93,9 +128,12 @@ window_plan_fill(CustomScan *cscan, const WindowFormat *format)
 		operators = lappend_oid(operators, format->columns[i].equality);
 		operators = lappend_oid(operators, format->columns[i].collation);
 	}
-	for (int i = 0; i < format->ncounters; i++)
-		counters = lappend_int(counters, format->counters[i]);
-	cscan->custom_private = list_make3(columns, operators, counters);
+	for (int i = 0; i < format->nfunctions; i++)
+	{
+		functions = lappend_int(functions, format->functions[i].value);
+		functions = lappend_int(functions, format->functions[i].buckets);
+	}
+	cscan->custom_private = list_make3(columns, operators, functions);
 }
 
 static void
@@ -103,7 +141,7 @@ window_plan_read(const CustomScan *cscan, WindowFormat *format)
 {
 	const List *columns = linitial(cscan->custom_private);
 	const List *operators = lsecond(cscan->custom_private);
-	const List *counters = lthird(cscan->custom_private);
+	const List *functions = lthird(cscan->custom_private);
 
 	format->npartition = linitial_int(columns);
 	format->ncolumns = list_length(columns) - 1;
@@ -114,10 +152,13 @@ window_plan_read(const CustomScan *cscan, WindowFormat *format)
 		format->columns[i].equality = list_nth_oid(operators, 2 * i);
 		format->columns[i].collation = list_nth_oid(operators, 2 * i + 1);
 	}
-	format->ncounters = list_length(counters);
-	format->counters = palloc(format->ncounters * sizeof(WindowCounter));
-	for (int i = 0; i < format->ncounters; i++)
-		format->counters[i] = (WindowCounter) list_nth_int(counters, i);
+	format->nfunctions = list_length(functions) / 2;
+	format->functions = palloc(format->nfunctions * sizeof(WindowFunction));
+	for (int i = 0; i < format->nfunctions; i++)
+	{
+		format->functions[i].value = (WindowValue) list_nth_int(functions, 2 * i);
+		format->functions[i].buckets = list_nth_int(functions, 2 * i + 1);
+	}
 }
 
 /* ------------------------------------------------------------------------
@@ -145,23 +186,196 @@ first_difference(WindowState *node, TupleTableSlot *row)
 }
 
 /* ------------------------------------------------------------------------
+ * Rows that follow
+ * ------------------------------------------------------------------------
+ */
+
+/* Does the row have the values of the first n columns? */
+static bool
+same_columns(WindowState *node, GroupColumn *columns, int n, TupleTableSlot *row)
+{
+	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+
+	slot_getsomeattrs(row, node->last_attno);
+	return group_columns_first_difference(columns, n, row, scratch) == n;
+}
+
+/*
+ * How many of the next "rows" rows of the sort agree with the current row in the first
+ * ncolumns columns.  They come first.
+ */
+static int64
+count_same_ahead(WindowState *node, int64 rows, int ncolumns)
+{
+	PlanState  *outer = outerPlanState(node);
+	int64		same = 0;		/* the rows before this one agree */
+	int64		step = 1;
+	int64		end;			/* this row does not agree, or is the end */
+
+	if (ncolumns == 0)
+		return rows;
+	for (;;)
+	{
+		end = same + step - 1;
+		if (end >= rows)
+		{
+			end = rows;
+			break;
+		}
+		gpusort_peek(outer, end, node->following);
+		if (!same_columns(node, node->columns, ncolumns, node->following))
+			break;
+		same = end + 1;
+		step *= 2;
+	}
+	while (same < end)
+	{
+		int64		middle = same + (end - same) / 2;
+
+		gpusort_peek(outer, middle, node->following);
+		if (same_columns(node, node->columns, ncolumns, node->following))
+			same = middle + 1;
+		else
+			end = middle;
+	}
+	return same;
+}
+
+/* Moves to the next partition, as far as the sort can read rows out of turn. */
+static void
+jump(WindowState *node)
+{
+	bool		all;
+	int64		rows = gpusort_rows_ahead(outerPlanState(node), &all);
+
+	if (rows > 0)
+	{
+		rows = count_same_ahead(node, rows, node->format.npartition);
+		node->jumped += gpusort_skip_rows(outerPlanState(node), rows);
+	}
+}
+
+/* Stores the rows of the partition that begins with the pending row. */
+static void
+store_partition(WindowState *node)
+{
+	MemoryContext cxt = node->css.ss.ps.state->es_query_cxt;
+	TupleTableSlot *row = node->pending;
+	int			n = node->format.npartition;
+	int64		rows = 0;
+
+	ExecClearTuple(node->stored);
+	if (node->store == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(cxt);
+
+		node->store = tuplestore_begin_heap(false, false, work_mem);
+		/* the second pointer reads the rest of a peer group */
+		(void) tuplestore_alloc_read_pointer(node->store, 0);
+		MemoryContextSwitchTo(old);
+	}
+	else
+		tuplestore_clear(node->store);
+	slot_getsomeattrs(row, node->last_attno);
+	for (int i = 0; i < n; i++)
+		group_column_keep(&node->store_columns[i], row, cxt);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		tuplestore_puttupleslot(node->store, row);
+		rows++;
+		row = ExecProcNode(outerPlanState(node));
+	} while (!TupIsNull(row) && same_columns(node, node->store_columns, n, row));
+	node->pending = TupIsNull(row) ? NULL : row;
+	node->counters[WINDOW_PARTITION_ROWS] = rows;
+}
+
+/* How many of the following stored rows are peers of the current row. */
+static int64
+count_stored_peers(WindowState *node)
+{
+	int64		rows = 0;
+
+	tuplestore_copy_read_pointer(node->store, 0, 1);
+	tuplestore_select_read_pointer(node->store, 1);
+	while (tuplestore_gettupleslot(node->store, true, false, node->stored_peer) &&
+		   same_columns(node, node->columns, node->ncompared, node->stored_peer))
+	{
+		CHECK_FOR_INTERRUPTS();
+		rows++;
+	}
+	ExecClearTuple(node->stored_peer);
+	tuplestore_select_read_pointer(node->store, 0);
+	return rows;
+}
+
+/* The next row, for functions that depend on following rows. */
+static TupleTableSlot *
+next_row_with_ahead(WindowState *node)
+{
+	if (!node->begun)
+	{
+		TupleTableSlot *row = ExecProcNode(outerPlanState(node));
+		bool		all;
+
+		if (TupIsNull(row))
+			return row;
+		(void) gpusort_rows_ahead(outerPlanState(node), &all);
+		node->ahead = all ? AHEAD_IN_SORT : AHEAD_STORED;
+		if (all)
+			return row;
+		node->pending = row;
+	}
+	else if (node->ahead == AHEAD_IN_SORT)
+		return ExecProcNode(outerPlanState(node));
+	else if (!node->skipping && tuplestore_gettupleslot(node->store, true, false, node->stored))
+		return node->stored;
+	if (node->pending == NULL)
+		return NULL;
+	store_partition(node);
+	(void) tuplestore_gettupleslot(node->store, true, false, node->stored);
+	return node->stored;
+}
+
+/* Sets the counters that depend on following rows.  The row begins a peer group. */
+static void
+count_ahead(WindowState *node, bool new_partition)
+{
+	int64	   *counters = node->counters;
+	int64		rows = 0;		/* following rows of the partition */
+	bool		all;
+
+	if (node->ahead == AHEAD_IN_SORT)
+	{
+		if (new_partition)
+			counters[WINDOW_PARTITION_ROWS] = 1 +
+				count_same_ahead(node, gpusort_rows_ahead(outerPlanState(node), &all), node->format.npartition);
+		rows = counters[WINDOW_PARTITION_ROWS] - counters[WINDOW_ROW_NUMBER];
+	}
+	if (node->needs_peers_end)
+		counters[WINDOW_PEERS_END] = counters[WINDOW_ROW_NUMBER] +
+			(node->ahead == AHEAD_IN_SORT ? count_same_ahead(node, rows, node->ncompared) : count_stored_peers(node));
+}
+
+/* ------------------------------------------------------------------------
  * Returning rows
  * ------------------------------------------------------------------------
  */
 
 /* Advances the counters to the child's row. */
 static pg_attribute_always_inline void
-count_row(WindowState *node, TupleTableSlot *row)
+count_row(WindowState *node, TupleTableSlot *row, bool needs_ahead)
 {
 	int64	   *counters = node->counters;
 	int			first = first_difference(node, row);
 
 	if (unlikely(!node->begun) || first < node->format.npartition)
 	{
-		for (int i = 0; i < WINDOW_COUNTERS; i++)
-			counters[i] = 1;
+		counters[WINDOW_ROW_NUMBER] = counters[WINDOW_RANK] = counters[WINDOW_DENSE_RANK] = 1;
 		node->begun = true;
 		node->skipping = false;
+		if (needs_ahead)
+			count_ahead(node, true);
 		return;
 	}
 	counters[WINDOW_ROW_NUMBER]++;
@@ -169,15 +383,49 @@ count_row(WindowState *node, TupleTableSlot *row)
 	{
 		counters[WINDOW_RANK] = counters[WINDOW_ROW_NUMBER];
 		counters[WINDOW_DENSE_RANK]++;
+		if (needs_ahead)
+			count_ahead(node, false);
 	}
 }
 
-static TupleTableSlot *
-window_exec(PlanState *pstate)
+/* The bucket of the current row: the first buckets have one row more if not all can be alike. */
+static int32
+ntile(const WindowState *node, int64 buckets)
+{
+	int64		before = node->counters[WINDOW_ROW_NUMBER] - 1;
+	int64		size = node->counters[WINDOW_PARTITION_ROWS] / buckets;
+	int64		larger = node->counters[WINDOW_PARTITION_ROWS] % buckets;
+
+	if (before < larger * (size + 1))
+		return before / (size + 1) + 1;
+	return larger + (before - larger * (size + 1)) / size + 1;
+}
+
+static Datum
+function_value(const WindowState *node, const WindowFunction *function)
+{
+	const int64 *counters = node->counters;
+	int64		rows = counters[WINDOW_PARTITION_ROWS];
+
+	switch (function->value)
+	{
+		case WINDOW_NTILE:
+			return Int32GetDatum(ntile(node, function->buckets));
+		case WINDOW_PERCENT_RANK:
+			return Float8GetDatum(rows > 1 ? (float8) (counters[WINDOW_RANK] - 1) / (float8) (rows - 1) : 0);
+		case WINDOW_CUME_DIST:
+			return Float8GetDatum((float8) counters[WINDOW_PEERS_END] / (float8) rows);
+		default:
+			return Int64GetDatum(counters[function->value]);
+	}
+}
+
+static pg_attribute_always_inline TupleTableSlot *
+window_exec_as(PlanState *pstate, bool needs_ahead)
 {
 	WindowState *node = (WindowState *) pstate;
+	const WindowFunction *functions = node->format.functions;
 	ExprContext *econtext = pstate->ps_ExprContext;
-	PlanState  *outer = outerPlanState(pstate);
 
 	while (!node->ended)
 	{
@@ -185,22 +433,28 @@ window_exec(PlanState *pstate)
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		row = ExecProcNode(outer);
+		row = needs_ahead ? next_row_with_ahead(node) : ExecProcNode(outerPlanState(pstate));
 		if (TupIsNull(row))
 		{
 			node->ended = true;
 			break;
 		}
-		count_row(node, row);
+		count_row(node, row, needs_ahead);
 		if (node->skipping)
+		{
+			if (++node->skipped >= SKIP_ONE_BY_ONE)
+				jump(node);
 			continue;
-		for (int i = 0; i < node->format.ncounters; i++)
-			node->values->tts_values[i] = Int64GetDatum(node->counters[node->format.counters[i]]);
+		}
+		for (int i = 0; i < node->format.nfunctions; i++)
+			node->values->tts_values[i] = needs_ahead ? function_value(node, &functions[i]) :
+				Int64GetDatum(node->counters[functions[i].value]);
 		econtext->ecxt_outertuple = row;
 		econtext->ecxt_scantuple = node->values;
 		if (!ExecQual(node->run_condition, econtext))
 		{
 			node->skipping = true;
+			node->skipped = 0;
 			node->ended = node->format.npartition == 0;
 			continue;
 		}
@@ -217,9 +471,22 @@ window_exec(PlanState *pstate)
 }
 
 static TupleTableSlot *
+window_exec(PlanState *pstate)
+{
+	return window_exec_as(pstate, false);
+}
+
+/* For functions that depend on following rows. */
+static TupleTableSlot *
+window_exec_with_ahead(PlanState *pstate)
+{
+	return window_exec_as(pstate, true);
+}
+
+static TupleTableSlot *
 window_exec_custom(CustomScanState *css)
 {
-	return window_exec(&css->ss.ps);
+	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
 }
 
 static Node *
@@ -231,16 +498,36 @@ window_create_state(CustomScan *cscan)
 	return (Node *) node;
 }
 
-/* Does a function depend on peer groups? */
-static bool
-needs_peers(const WindowFormat *format)
+/* Sets what the functions depend on. */
+static void
+examine_functions(WindowState *node)
 {
-	for (int i = 0; i < format->ncounters; i++)
+	bool		peers = false;	/* on peer groups */
+
+	for (int i = 0; i < node->format.nfunctions; i++)
 	{
-		if (format->counters[i] != WINDOW_ROW_NUMBER)
-			return true;
+		WindowValue value = node->format.functions[i].value;
+
+		peers |= value != WINDOW_ROW_NUMBER && value != WINDOW_PARTITION_ROWS && value != WINDOW_NTILE;
+		node->needs_ahead |= value > WINDOW_DENSE_RANK;
+		node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
 	}
-	return false;
+	node->ncompared = peers ? node->format.ncolumns : node->format.npartition;
+}
+
+static GroupColumn *
+create_columns(WindowState *node, int n, TupleDesc desc)
+{
+	GroupColumn *columns = palloc(n * sizeof(GroupColumn));
+
+	for (int i = 0; i < n; i++)
+	{
+		const ComparedColumn *column = &node->format.columns[i];
+
+		group_column_init(&columns[i], column->attno, column->equality, column->collation, desc);
+		node->last_attno = Max(node->last_attno, column->attno);
+	}
+	return columns;
 }
 
 static void
@@ -254,27 +541,34 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(outerPlanState(css));
 
 	window_plan_read(cscan, &node->format);
-	node->ncompared = needs_peers(&node->format) ? node->format.ncolumns : node->format.npartition;
-	node->columns = palloc(node->ncompared * sizeof(GroupColumn));
-	for (int i = 0; i < node->ncompared; i++)
+	examine_functions(node);
+	node->columns = create_columns(node, node->ncompared, desc);
+	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(outerPlanState(css), NULL));
+	if (node->needs_ahead)
 	{
-		const ComparedColumn *column = &node->format.columns[i];
-
-		group_column_init(&node->columns[i], column->attno, column->equality, column->collation, desc);
-		node->last_attno = Max(node->last_attno, node->columns[i].attno);
+		node->store_columns = create_columns(node, node->format.npartition, desc);
+		node->stored = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+		node->stored_peer = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+		/* expressions read rows of the child and stored rows */
+		css->ss.ps.outeropsset = true;
+		css->ss.ps.outeropsfixed = false;
 	}
 	node->run_condition = ExecInitQual(cscan->custom_exprs, &css->ss.ps);
 	node->filter = css->ss.ps.qual;
 
 	node->values = css->ss.ss_ScanTupleSlot;
-	memset(node->values->tts_isnull, 0, node->format.ncounters * sizeof(bool));
+	memset(node->values->tts_isnull, 0, node->format.nfunctions * sizeof(bool));
 	ExecStoreVirtualTuple(node->values);
-	css->ss.ps.ExecProcNode = window_exec;
+	css->ss.ps.ExecProcNode = node->needs_ahead ? window_exec_with_ahead : window_exec;
 }
 
 static void
 window_end(CustomScanState *css)
 {
+	WindowState *node = (WindowState *) css;
+
+	if (node->store != NULL)
+		tuplestore_end(node->store);
 	ExecEndNode(outerPlanState(css));
 }
 
@@ -285,6 +579,13 @@ window_rescan(CustomScanState *css)
 	PlanState  *outer = outerPlanState(css);
 
 	node->begun = node->skipping = node->ended = false;
+	node->pending = NULL;
+	if (node->store != NULL)
+	{
+		ExecClearTuple(node->stored);
+		tuplestore_clear(node->store);
+	}
+	ExecClearTuple(node->following);
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
@@ -335,4 +636,8 @@ window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Run Condition",
 							deparse_expression((Node *) make_ands_explicit(cscan->custom_exprs), context,
 											   useprefix, false), es);
+	if (es->analyze && node->ahead != AHEAD_UNKNOWN)
+		ExplainPropertyText("Following Rows", node->ahead == AHEAD_IN_SORT ? "read from sort" : "stored", es);
+	if (es->analyze && node->jumped > 0)
+		ExplainPropertyInteger("Rows Skipped", NULL, node->jumped, es);
 }

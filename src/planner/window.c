@@ -3,16 +3,16 @@
  *	  Replaces WindowAgg nodes of finished plans by GpuSort Window nodes.
  *
  * A WindowAgg is replaced if it stands directly above a GpuSort, or above a WindowAgg
- * that was replaced, and if all its functions only number rows: row_number(), rank(),
- * dense_rank(), and count(*) with the frame ROWS UNBOUNDED PRECEDING.  A frame with an
- * offset stays with the WindowAgg, because its expression may raise an error.
+ * that was replaced, and if all its functions only number or count rows: row_number(),
+ * rank(), dense_rank(), percent_rank(), cume_dist(), ntile() with a constant, and count(*)
+ * with a frame that begins with the partition.  A frame with an offset stays with the
+ * WindowAgg, because its expression may raise an error.
  *
  * Only the topmost of several WindowAggs stops at its run condition.  The rows that fail
  * the condition of a lower WindowAgg are filtered by the qual of the topmost one.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/gpusort_executor.h"
 #include "nodes/makefuncs.h"
@@ -30,28 +30,70 @@ typedef struct WindowFuncs
 	bool		refused;		/* a function does more than number rows */
 } WindowFuncs;
 
-/* Does the function only number rows?  Sets *counter. */
+/* The rows that count(*) counts in a frame.  False if the frame does not begin with the partition. */
 static bool
-numbers_rows(const WindowFunc *func, int frame_options, WindowCounter *counter)
+counted_rows(int frame_options, WindowValue *value)
 {
-	const int	running = FRAMEOPTION_ROWS | FRAMEOPTION_START_UNBOUNDED_PRECEDING | FRAMEOPTION_END_CURRENT_ROW;
+	if ((frame_options & FRAMEOPTION_START_UNBOUNDED_PRECEDING) == 0 || (frame_options & FRAMEOPTION_EXCLUSION) != 0)
+		return false;
+	if (frame_options & FRAMEOPTION_END_UNBOUNDED_FOLLOWING)
+		*value = WINDOW_PARTITION_ROWS;
+	else if ((frame_options & FRAMEOPTION_END_CURRENT_ROW) == 0)
+		return false;
+	else
+		*value = frame_options & FRAMEOPTION_ROWS ? WINDOW_ROW_NUMBER : WINDOW_PEERS_END;
+	return true;
+}
 
+/* The only argument of the function, if it is a constant and not NULL; otherwise NULL. */
+static const Const *
+constant_argument(const WindowFunc *func)
+{
+	const Const *arg = linitial(func->args);
+
+	return list_length(func->args) == 1 && IsA(arg, Const) && !arg->constisnull ? arg : NULL;
+}
+
+/* Does the function only number or count rows?  Sets *function. */
+static bool
+numbers_rows(const WindowFunc *func, int frame_options, WindowFunction *function)
+{
+	const Const *arg;
+
+	function->buckets = 0;
 	if (func->aggfilter != NULL || compat_ignores_nulls(func))
 		return false;
 	switch (func->winfnoid)
 	{
 		case F_ROW_NUMBER:
-			*counter = WINDOW_ROW_NUMBER;
+			function->value = WINDOW_ROW_NUMBER;
 			return true;
 		case F_RANK_:
-			*counter = WINDOW_RANK;
+			function->value = WINDOW_RANK;
 			return true;
 		case F_DENSE_RANK_:
-			*counter = WINDOW_DENSE_RANK;
+			function->value = WINDOW_DENSE_RANK;
 			return true;
+		case F_PERCENT_RANK_:
+			function->value = WINDOW_PERCENT_RANK;
+			return true;
+		case F_CUME_DIST_:
+			function->value = WINDOW_CUME_DIST;
+			return true;
+		case F_NTILE:
+			function->value = WINDOW_NTILE;
+			arg = constant_argument(func);
+			/* other numbers of buckets raise an error, or give NULL */
+			if (arg == NULL || DatumGetInt32(arg->constvalue) <= 0)
+				return false;
+			function->buckets = DatumGetInt32(arg->constvalue);
+			return true;
+		case F_COUNT_ANY:
+			if (constant_argument(func) == NULL)
+				return false;
+			return counted_rows(frame_options, &function->value);
 		case F_COUNT_:
-			*counter = WINDOW_ROW_NUMBER;
-			return (frame_options & running) == running && (frame_options & FRAMEOPTION_EXCLUSION) == 0;
+			return counted_rows(frame_options, &function->value);
 		default:
 			return false;
 	}
@@ -65,14 +107,14 @@ static Node *
 replace_functions(Node *node, void *context)
 {
 	WindowFuncs *funcs = context;
-	WindowCounter counter;
+	WindowFunction function;
 	int			i;
 
 	if (node == NULL)
 		return NULL;
 	if (!IsA(node, WindowFunc))
 		return expression_tree_mutator(node, replace_functions, context);
-	if (!numbers_rows((WindowFunc *) node, funcs->frame_options, &counter))
+	if (!numbers_rows((WindowFunc *) node, funcs->frame_options, &function))
 	{
 		funcs->refused = true;
 		return node;
@@ -84,7 +126,7 @@ replace_functions(Node *node, void *context)
 	}
 	if (i == list_length(funcs->funcs))
 		funcs->funcs = lappend(funcs->funcs, node);
-	return (Node *) makeVar(INDEX_VAR, i + 1, INT8OID, -1, InvalidOid, 0);
+	return (Node *) makeVar(INDEX_VAR, i + 1, ((const WindowFunc *) node)->wintype, -1, InvalidOid, 0);
 }
 
 /*
@@ -134,21 +176,21 @@ set_columns(WindowFormat *format, const WindowAgg *window)
 	}
 }
 
-/* Sets the format's counters; returns custom_scan_tlist, which describes their values. */
+/* Sets the format's functions; returns custom_scan_tlist, which describes their values. */
 static List *
-set_counters(WindowFormat *format, const WindowFuncs *funcs)
+set_functions(WindowFormat *format, const WindowFuncs *funcs)
 {
 	List	   *tlist = NIL;
 	ListCell   *lc;
 
-	format->ncounters = list_length(funcs->funcs);
-	format->counters = palloc(format->ncounters * sizeof(WindowCounter));
+	format->nfunctions = list_length(funcs->funcs);
+	format->functions = palloc(format->nfunctions * sizeof(WindowFunction));
 	foreach(lc, funcs->funcs)
 	{
 		WindowFunc *func = lfirst_node(WindowFunc, lc);
 		int			i = foreach_current_index(lc);
 
-		(void) numbers_rows(func, funcs->frame_options, &format->counters[i]);
+		(void) numbers_rows(func, funcs->frame_options, &format->functions[i]);
 		tlist = lappend(tlist, makeTargetEntry(compat_window_func_to_print(func), i + 1,
 											   get_func_name(func->winfnoid), false));
 	}
@@ -184,7 +226,7 @@ replace_window(WindowAgg *window)
 	cscan->scan.plan.qual = qual;
 	cscan->custom_exprs = condition;
 	set_columns(&format, window);
-	cscan->custom_scan_tlist = set_counters(&format, &funcs);
+	cscan->custom_scan_tlist = set_functions(&format, &funcs);
 	window_plan_fill(cscan, &format);
 	compat_count_disabled(cscan);
 	/* its target list computes expressions */

@@ -366,14 +366,11 @@ copy_values(SortEnv *env, MinimalTuple row, TupleTableSlot *slot)
 	TupleTableSlot *from = sort_env_slot(env);
 	int			natts = slot->tts_tupleDescriptor->natts;
 
-	if (unlikely(TTS_SHOULDFREE(slot)))
-		ExecClearTuple(slot);
+	values_slot_begin(slot);
 	row_to_slot(from, row);
 	slot_getallattrs(from);
 	memcpy(slot->tts_values, from->tts_values, natts * sizeof(Datum));
 	memcpy(slot->tts_isnull, from->tts_isnull, natts * sizeof(bool));
-	slot->tts_nvalid = natts;
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
 static inline bool
@@ -426,6 +423,24 @@ merge_result_skip(SortResult *result, uint64 rows)
 	return rows;
 }
 
+/* The rows of the current round; a device may fail with the following rounds. */
+static uint64
+merge_result_ahead(SortResult *result, bool *all)
+{
+	const Merge *merge = &((const MergeResult *) result)->merge;
+
+	*all = false;
+	return merge->n - merge->next;
+}
+
+static void
+merge_result_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
+{
+	const Merge *merge = &((const MergeResult *) result)->merge;
+
+	(void) return_row(result, (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next + i]), slot);
+}
+
 static const ResultMethods merge_methods = {
 	.kind = RESULT_MERGE,
 	.next = merge_result_next,
@@ -433,6 +448,8 @@ static const ResultMethods merge_methods = {
 	.mark = result_once,
 	.restore = result_once,
 	.skip = merge_result_skip,
+	.ahead = merge_result_ahead,
+	.peek = merge_result_peek,
 	.end = result_holds_nothing
 };
 
@@ -444,6 +461,8 @@ static const ResultMethods merge_keys_methods = {
 	.mark = result_once,
 	.restore = result_once,
 	.skip = merge_result_skip,
+	.ahead = merge_result_ahead,
+	.peek = merge_result_peek,
 	.end = result_holds_nothing
 };
 

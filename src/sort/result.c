@@ -105,6 +105,23 @@ skip_array(SortResult *result, uint64 rows)
 	return rows;
 }
 
+static uint64
+array_ahead(SortResult *result, bool *all)
+{
+	ArrayResult *array = (ArrayResult *) result;
+
+	*all = true;
+	return array->n - array->pos;
+}
+
+static void
+rows_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
+{
+	MemoryResult *memory = (MemoryResult *) result;
+
+	row_to_slot(slot, (MinimalTuple) arena_at(&memory->arena, memory->rids[memory->array.pos + i]));
+}
+
 void
 result_rows_prefetch(const MemoryResult *memory)
 {
@@ -145,6 +162,39 @@ result_keys_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	return true;
 }
 
+/* Decodes one key, because the block around it may be read once only. */
+static void
+keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
+{
+	const KeysResult *keys = (const KeysResult *) result;
+	const KeyReader *reader = &keys->reader;
+	const KeyBuffer *keybuf = reader->keybuf;
+	Datum		values[KEY_MAX_COLUMNS];
+	bool		isnull[KEY_MAX_COLUMNS];
+
+	Assert(!reader->rids);
+	i += keys->array.pos;
+	if (key_reader_has(reader, i))
+	{
+		key_reader_to_slot(reader, i, slot);
+		return;
+	}
+	if (reader->format == SORT_REC_128)
+	{
+		const SortRec128 *rec = (const SortRec128 *) reader->keys + i;
+
+		decode_key128(keybuf, &reader->layout, (Key128) rec->hi << 64 | rec->lo, 1, values, isnull);
+	}
+	else
+		decode_words(keybuf, &reader->layout, (const uint64 *) reader->keys + i, 1, 1, values, isnull);
+	values_slot_begin(slot);
+	for (int c = 0; c < keybuf->ncols; c++)
+	{
+		slot->tts_values[keybuf->cols[c].att] = values[c];
+		slot->tts_isnull[keybuf->cols[c].att] = isnull[c];
+	}
+}
+
 static const ResultMethods rows_methods = {
 	.kind = RESULT_ROWS,
 	.next = result_rows_next,
@@ -152,6 +202,8 @@ static const ResultMethods rows_methods = {
 	.mark = result_array_mark,
 	.restore = result_array_restore,
 	.skip = skip_array,
+	.ahead = array_ahead,
+	.peek = rows_peek,
 	.end = result_holds_nothing
 };
 
@@ -162,6 +214,8 @@ static const ResultMethods keys_methods = {
 	.mark = result_array_mark,
 	.restore = result_array_restore,
 	.skip = skip_array,
+	.ahead = array_ahead,
+	.peek = keys_peek,
 	.end = result_holds_nothing
 };
 

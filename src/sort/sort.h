@@ -294,15 +294,22 @@ key_reader_row(const KeyReader *reader, size_t i, Datum *values, bool *isnull)
 	}
 }
 
+/* Makes the slot a virtual row, whose values the caller sets. */
 static inline void
-key_reader_to_slot(const KeyReader *reader, size_t i, TupleTableSlot *slot)
+values_slot_begin(TupleTableSlot *slot)
 {
 	/* the reader may have materialized the slot */
 	if (unlikely(TTS_SHOULDFREE(slot)))
 		ExecClearTuple(slot);
-	key_reader_row(reader, i, slot->tts_values, slot->tts_isnull);
 	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
+static inline void
+key_reader_to_slot(const KeyReader *reader, size_t i, TupleTableSlot *slot)
+{
+	values_slot_begin(slot);
+	key_reader_row(reader, i, slot->tts_values, slot->tts_isnull);
 }
 
 /* Adds the keys of a stored row to the key buffer.  The row is in the slot afterwards. */
@@ -521,6 +528,18 @@ typedef struct ResultMethods
 	 * next row has to be read.  NULL: each row has to be read.
 	 */
 	uint64		(*skip) (SortResult *result, uint64 rows);
+
+	/*
+	 * The number of following rows that lie in memory.  Sets *all if no other
+	 * rows follow them.  NULL: no row can be read out of turn.
+	 */
+	uint64		(*ahead) (SortResult *result, bool *all);
+
+	/*
+	 * Puts following row i, one of those, into a slot of the result's kind; 0
+	 * is the next row.  The next row stays the same.
+	 */
+	void		(*peek) (SortResult *result, uint64 i, TupleTableSlot *slot);
 
 	/*
 	 * Releases what the result holds.  The sorter frees the memory of the

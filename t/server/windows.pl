@@ -54,15 +54,17 @@ sub window
 	push @order, 'id' . pick('', ' DESC') if $total;
 	return ($total, join ' ', (@by ? 'PARTITION BY ' . join(', ', @by) : ()),
 		(@order ? 'ORDER BY ' . join(', ', @order) : ()),
-		pick('', '', 'ROWS UNBOUNDED PRECEDING', 'GROUPS CURRENT ROW'));
+		pick('', '', '', 'ROWS UNBOUNDED PRECEDING', 'GROUPS CURRENT ROW', 'GROUPS UNBOUNDED PRECEDING',
+			'ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING'));
 }
 
 sub statement
 {
 	my ($total, $window) = window();
 	# GROUPS needs an order
-	$window =~ s/GROUPS CURRENT ROW// if $window !~ /ORDER/;
-	my @functions = $total ? qw(row_number() rank() dense_rank()) : qw(rank() dense_rank());
+	$window =~ s/GROUPS.*// if $window !~ /ORDER/;
+	my @functions = (qw(rank() dense_rank() percent_rank() cume_dist()), $window =~ /ROWS UNBOUNDED/ ? () : 'count(*)',
+		$total ? ('row_number()', 'row_number()', 'ntile(' . pick(1, 3, 50) . ')') : ());
 	my @wanted = map { pick(@functions) . ' OVER w' } 1 .. pick(1, 1, 2, 3);
 	my @columns = grep { pick(0, 0, 1) } ($total ? 'id' : (), map { "$_" } @names);
 	my $list = join ', ', map({ "$_ AS x_$_" } @columns), map { $wanted[$_] . pick('', '', ' + 1') . " AS f$_" }
@@ -90,6 +92,7 @@ for my $round (1 .. $rounds)
 
 	$seen{replaced}++ if $replaced;
 	$seen{condition}++ if $replaced && $plan =~ /Run Condition/;
+	$seen{ahead}++ if $replaced && $plan =~ /Window Functions: .*(?:percent_rank|cume_dist|ntile|count)/;
 	$seen{parallel}++ if $replaced && $plan =~ /GpuSort Feed/;
 	$seen{left}++ if !$replaced && $plan =~ /GpuSort\)/;
 	next if $rows{on} eq $rows{off};
@@ -99,6 +102,7 @@ for my $round (1 .. $rounds)
 ok(!$failed, "$rounds queries return the stock node's rows");
 cmp_ok($seen{replaced} // 0, '>', $rounds / 2, 'most were numbered by GpuSort Window');
 ok($seen{condition}, 'some had a run condition');
+ok($seen{ahead}, 'some functions depended on following rows');
 ok($seen{parallel}, 'some were above a parallel sort');
 
 # an error above, a cursor that is not read to its end
