@@ -52,6 +52,7 @@ CREATE FUNCTION gpusort_index_builds_get(
 	OUT rows bigint,			-- index tuples
 	OUT pages bigint,			-- of the indexes
 	OUT workers bigint,			-- parallel workers of all builds; NULL, as other columns, where not known
+	OUT gpu_builds bigint,		-- builds that a GPU sorted, or a part of them
 	OUT spills bigint,			-- builds that wrote temporary files
 	OUT spilled_bytes bigint,
 	OUT seconds double precision,

@@ -11,9 +11,12 @@
  *	keys	Returned keys must ascend, and their checksum must be that of the keys that
  *			were sent.  The checksum adds up hashes that depend on a secret of the sort.
  *			Where the rows are their keys, no row is returned before all are checked.
+ *	pairs	With SortSpec.proven each key comes back with its rid.  The checksum covers the
+ *			pairs, and the rids of equal keys must ascend.  So the result is the one stable
+ *			order of the rows, before the first row is returned.
  *
- * Only gpusort.verify checks that rids are in the order of their keys, since that costs a
- * cache miss per row.
+ * In other sorts only gpusort.verify checks that rids are in the order of their keys, since
+ * that costs a cache miss per row.
  *
  * Rows are returned while later rids are still on their way, so a fault may show after the
  * first rows were returned.  The CPU then sorts all rows.  If its first rows are those that
@@ -31,10 +34,11 @@
 /* How many rids ahead the bitmap's word is prefetched. */
 #define RIDS_AHEAD		32
 
-/* Size of the bitmap; 0 if no rids are sent. */
+/* Size of the bitmap; 0 if there are no rows in memory. */
 static Size
 bitmap_bytes(const SortEnv *env, const KeyBuffer *keybuf)
 {
+	/* rids that are TIDs read no memory, and are checked as pairs */
 	return env->spec.keys_only || keybuf->n == 0 ? 0 :
 		((Size) keybuf->rids[keybuf->n - 1] / 64 + 1) * sizeof(uint64);
 }
@@ -44,6 +48,8 @@ device_check_bytes(const SortEnv *env, const Batch *batch)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
 	Size		result = !env->spec.keys_only ? sizeof(uint32) :
+		env->spec.tids ? (keybuf->row_bytes <= (int) (sizeof(uint64) + sizeof(uint32)) ? sizeof(SortRec64) :
+						  sizeof(SortRec128)) :
 		keybuf->row_bytes < (int) sizeof(uint64) ? sizeof(uint64) : sizeof(SortRec128);
 
 	return arena_used(&batch->arena) + keybuf->n * (keybuf->row_bytes + result) +
@@ -119,6 +125,15 @@ hash_key128(const JobSecret *secret, Key128 key)
 	return hash ^ hash >> 32;
 }
 
+/* A pair's part of the checksum.  hash is that of the key. */
+static inline uint64
+hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
+{
+	/* combined by XOR: a sum would not notice that two rids are exchanged */
+	hash = (hash ^ rid * secret->high_factor) * secret->factor;
+	return hash ^ hash >> 32;
+}
+
 /* Body of scan_keys() for one key type. */
 #define SCAN_KEYS(key_t) \
 	do { \
@@ -132,6 +147,26 @@ hash_key128(const JobSecret *secret, Key128 key)
 			prev = k[i]; \
 		} \
 		*last = prev; \
+		*ascending = !descends; \
+	} while (0)
+
+/* The same for pairs. */
+#define SCAN_PAIRS(key_t) \
+	do { \
+		const key_t *k = (const key_t *) keys; \
+		key_t		prev = (key_t) *last; \
+		uint32		prev_rid = *last_rid; \
+		bool		descends = false; \
+		for (size_t i = 0; i < n; i++) \
+		{ \
+			descends |= (k[i] < prev) | ((k[i] == prev) & (rids[i] < prev_rid)); \
+			sum += hash_pair(secret, sizeof(key_t) <= sizeof(uint64) ? hash_key(secret, (uint64) k[i]) : \
+							 hash_key128(secret, k[i]), rids[i]); \
+			prev = k[i]; \
+			prev_rid = rids[i]; \
+		} \
+		*last = prev; \
+		*last_rid = prev_rid; \
 		*ascending = !descends; \
 	} while (0)
 
@@ -155,25 +190,48 @@ scan_keys(const JobSecret *of_job, const char *keys, int width, size_t n, Key128
 	return sum;
 }
 
+/* The same for pairs; *last_rid is the rid of *last. */
+static uint64
+scan_pairs(const JobSecret *of_job, const char *keys, const uint32 *rids, int width, size_t n, Key128 *last,
+		   uint32 *last_rid, bool *ascending)
+{
+	JobSecret	copy = *of_job;
+	const JobSecret *secret = &copy;
+	uint64		sum = 0;
+
+	if (width == 32)
+		SCAN_PAIRS(uint32);
+	else if (width == 64)
+		SCAN_PAIRS(uint64);
+	else
+		SCAN_PAIRS(Key128);
+	return sum;
+}
+
 uint64
-device_check_sum(const JobSecret *secret, const char *keys, int width, size_t n)
+device_check_sum(const JobSecret *secret, const char *keys, const uint32 *rids, int width, size_t n)
 {
 	Key128		last = 0;
+	uint32		last_rid = 0;
 	bool		ascending;
 
-	return scan_keys(secret, keys, width, n, &last, &ascending);
+	return rids == NULL ? scan_keys(secret, keys, width, n, &last, &ascending) :
+		scan_pairs(secret, keys, rids, width, n, &last, &last_rid, &ascending);
 }
 
 bool
-device_check_keys(KeyCheck *check, const char *keys, int width, size_t n, bool last)
+device_check_keys(KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n, bool last)
 {
 	Key128		last_key = check->last;
+	uint32		last_rid = check->last_rid;
 	bool		ascending;
-	uint64		sum = scan_keys(&check->secret, keys, width, n, &last_key, &ascending);
+	uint64		sum = rids == NULL ? scan_keys(&check->secret, keys, width, n, &last_key, &ascending) :
+		scan_pairs(&check->secret, keys, rids, width, n, &last_key, &last_rid, &ascending);
 
 	if (!ascending || (last && check->sum != sum))
 		return false;
 	check->last = last_key;
+	check->last_rid = last_rid;
 	check->sum -= sum;
 	return true;
 }

@@ -35,16 +35,22 @@ typedef struct KeyCheck
 	JobSecret	secret;			/* of this sort; set before a job is opened */
 	uint64		sum;			/* checksum of the keys still to come back */
 	Key128		last;			/* the last key that came back */
+	uint32		last_rid;		/* ... and its rid, if rids are checked */
 } KeyCheck;
 
-/* The checksum of n keys of width bits.  It does not depend on their order. */
-extern uint64 device_check_sum(const JobSecret *secret, const char *keys, int width, size_t n);
+/*
+ * The checksum of n keys of width bits, or, if rids are not NULL, of n pairs of a key and a
+ * rid.  It does not depend on their order.
+ */
+extern uint64 device_check_sum(const JobSecret *secret, const char *keys, const uint32 *rids, int width, size_t n);
 
 /*
  * Checks n keys that came back: they must ascend, also from the keys before them.  With
- * last, they must complete the checksum of the keys that were sent.
+ * last, they must complete the checksum of the keys that were sent.  With rids, pairs are
+ * checked in this way: the rids of equal keys must ascend.
  */
-extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size_t n, bool last);
+extern bool device_check_keys(KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n,
+							  bool last);
 
 /* ------------------------------------------------------------------------
  * Row mode of a parallel sort: producers send their rows into one job, the leader reads them

@@ -243,6 +243,8 @@ typedef struct OffloadJob
 	char		why[128];		/* reason of the failure */
 	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
 	uint32		max_rid;		/* greatest rid that was sent */
+	SortRecFormat format;		/* of the result's keys, in a sort without rows */
+	int			rid_bits;		/* ... as SORT_REC_PACKED */
 	bool		keep;			/* a chunk is appended to those before it */
 	size_t		down_per_chunk; /* rows of a chunk on the way down */
 	size_t		received;		/* rows that came back */
@@ -250,6 +252,13 @@ typedef struct OffloadJob
 	Key128		last_key;		/* of the last row that came back */
 	TieGroups	groups;			/* of rows with equal keys */
 } DeviceKeys;
+
+/* The rids that are checked together with their keys; NULL: keys are checked alone. */
+static inline const uint32 *
+device_pair_rids(const SortEnv *env, const uint32 *rids)
+{
+	return env->spec.proven ? rids : NULL;
+}
 
 /* Marks the result as not available. */
 static inline void

@@ -36,6 +36,11 @@ fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *lay
 		facts->format = SORT_REC_128;
 		facts->end_bit = layout->total_bits;
 	}
+	else if (env->spec.keys_only && layout->total_bits + rid_bits > 64)
+	{
+		facts->format = SORT_REC_64;
+		facts->end_bit = layout->total_bits;
+	}
 	else
 	{
 		/* a key that does not fit one word with the rid is truncated */
@@ -57,8 +62,8 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 {
 	facts->gpu.key_width = key_width;
 	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
-	facts->gpu.keys_only = env->spec.keys_only;
-	facts->gpu.keys_back = env->spec.keys_only || !layout->exact;
+	facts->gpu.keys_only = env->spec.keys_only && !env->spec.tids;
+	facts->gpu.keys_back = env->spec.keys_only || env->spec.proven || !layout->exact;
 	facts->gpu.algorithms = device_algorithms();
 	device_learn_facts(facts, memory, all_memory);
 }
@@ -128,7 +133,7 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
 				  RouteDecision *decision)
 {
-	fill_cpu_facts(env, keybuf, layout, env->spec.keys_only ? 0 : keybuf_rid_bits(keybuf), facts);
+	fill_cpu_facts(env, keybuf, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), facts);
 	facts->n = n;
 	facts->key_range = key_range;
 	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();

@@ -307,7 +307,8 @@ device_parts_send(DeviceKeys *dk)
 		{
 			KeySpan		span = key_split_span(split, p, at);
 
-			dk->keys.sum += device_check_sum(&dk->keys.secret, span.keys, dk->spec.key_width, span.n);
+			dk->keys.sum += device_check_sum(&dk->keys.secret, span.keys, device_pair_rids(dk->env, span.rids),
+											 dk->spec.key_width, span.n);
 			at += span.n;
 		}
 	}

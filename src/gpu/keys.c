@@ -5,7 +5,8 @@
  * Keys are packed into chunks of the pinned staging pool, at the narrowest of 32, 64 and 128
  * bits; one chunk crosses the bus while the next is packed.  Rids travel with their keys:
  * translating positions into rids on the host would cost a cache miss per row.  A sort whose
- * rows are its keys sends no rids and gets the keys back.
+ * rows are its keys sends no rids and gets the keys back.  The rids of an index build without
+ * rows are TIDs (SortSpec.tids); keys and rids become the records that its result reads.
  *
  * Sending ahead: from STREAM_AFTER_ROWS on, if the router expects a gain, each chunk of
  * buffered keys is sent while rows still come in, so that only the last chunk is missing at
@@ -20,6 +21,8 @@
  * result is received first where it is written to a run, under gpusort.verify, where keys
  * are not exact (sorted keys come back, too, and ties are resolved), and where
  * the rows are their keys (only the checksum of all keys proves that they are the input's).
+ * It is also received first in an index build (SortSpec.proven): the keys come back with
+ * their rids, because a wrong order in an index would outlive the statement.
  *
  * Memory policy: rows and key buffer as in batch.c; the result and the bitmap of
  * check.c count, too.
@@ -115,7 +118,8 @@ device_keys_send(DeviceKeys *dk, size_t n)
 	if (chunk.rids != NULL)
 		memcpy(chunk.rids, keybuf->rids + dk->sent, n * sizeof(uint32));
 	if (dk->spec.want_keys)
-		dk->keys.sum += device_check_sum(&dk->keys.secret, chunk.keys, width, n);
+		dk->keys.sum += device_check_sum(&dk->keys.secret, chunk.keys,
+										 device_pair_rids(dk->env, keybuf->rids + dk->sent), width, n);
 	key_chunk_post(dk->job, &dk->spec, &chunk);
 	dk->sent += n;
 	return true;
@@ -157,7 +161,7 @@ device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 	/* from the first whole chunk on, whatever the keys' width will be */
 	widest = (DeviceJobSpec)
 	{
-		.key_width = 128,.keys_only = env->spec.keys_only
+		.key_width = 128,.keys_only = keybuf->keys_only
 	};
 	return key_chunk_rows(&widest);
 }
@@ -255,6 +259,45 @@ copy_keys(const KeyChunk *chunk, int width, void *recs, size_t at)
 	}
 }
 
+/* Copies the chunk's keys and rids as records of the result. */
+static void
+copy_pairs(const DeviceKeys *dk, const KeyChunk *chunk, void *recs, size_t at)
+{
+	const int	width = dk->spec.key_width;
+
+	if (dk->format == SORT_REC_128)
+	{
+		SortRec128 *to = (SortRec128 *) recs + at;
+
+		for (uint32 i = 0; i < chunk->rows; i++)
+		{
+			Key128		key = device_key_at(chunk->keys, width, i);
+
+			to[i].hi = (uint64) (key >> 64);
+			to[i].lo = (uint64) key;
+			to[i].rid = chunk->rids[i];
+		}
+	}
+	else if (dk->format == SORT_REC_64)
+	{
+		SortRec64  *to = (SortRec64 *) recs + at;
+
+		for (uint32 i = 0; i < chunk->rows; i++)
+		{
+			to[i].key = (uint64) device_key_at(chunk->keys, width, i);
+			to[i].rid = chunk->rids[i];
+		}
+	}
+	else
+	{
+		uint64	   *to = (uint64 *) recs + at;
+		const int	rid_bits = dk->rid_bits;
+
+		for (uint32 i = 0; i < chunk->rows; i++)
+			to[i] = (uint64) device_key_at(chunk->keys, width, i) << rid_bits | chunk->rids[i];
+	}
+}
+
 /* The next chunk, valid until release_key_chunk().  False at the end, and if dk->failed is set. */
 static bool
 next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
@@ -290,9 +333,17 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 	dk->down_per_chunk = device_chunk_rows(&dk->spec);
 	if (!dk->keep)
 		n = Min(n, dk->down_per_chunk);
-	if (dk->spec.keys_only)
+	if (env->spec.keys_only)
 	{
-		sorted->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
+		int			bits = dk->layout.layout.total_bits;
+
+		dk->rid_bits = env->spec.tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
+		if (!env->spec.tids)
+			dk->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
+		else
+			dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+		sorted->format = dk->format;
+		sorted->rid_bits = dk->rid_bits;
 		sorted->layout = dk->layout.layout;
 		bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(sorted->format), 0);
 		sorted->keys = env->recs.ptr;
@@ -305,28 +356,37 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 	sorted->n = 0;
 }
 
-/* Copies a chunk's rids, or keys, to the result from row at on; false if they are wrong. */
-static bool
+/*
+ * Copies a chunk's rids, or keys, to the result from row at on.  NULL, or what is wrong
+ * with them.
+ */
+static const char *
 take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 {
 	bool		last = dk->received + chunk->rows == dk->batch->keybuf.n;
-	uint32	   *rids = (uint32 *) dk->env->recs.ptr + at;
+	const uint32 *rids = chunk->rids;
 
-	if (dk->spec.want_keys &&
-		!device_check_keys(&dk->keys, chunk->keys, dk->spec.key_width, chunk->rows, last))
-		return false;
-	if (dk->spec.keys_only)
+	if (!dk->env->spec.keys_only)
 	{
-		copy_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);
-		return true;
+		uint32	   *copy = (uint32 *) dk->env->recs.ptr + at;
+
+		/* the copy is checked, because the device can still write to the chunk */
+		memcpy(copy, chunk->rids, chunk->rows * sizeof(uint32));
+		rids = copy;
+		if (!device_check_rids(dk, rids, chunk->rows))
+			return "a row of the result " VERIFY_NOT_FROM_INPUT;
 	}
-	/* the copy is checked, because the device can still write to the chunk */
-	memcpy(rids, chunk->rids, chunk->rows * sizeof(uint32));
-	if (!device_check_rids(dk, rids, chunk->rows))
-		return false;
-	if (dk->spec.want_keys)
+	if (dk->spec.want_keys &&
+		!device_check_keys(&dk->keys, chunk->keys, device_pair_rids(dk->env, rids), dk->spec.key_width,
+						   chunk->rows, last))
+		return "the result's keys are out of order, or not the input's";
+	if (dk->env->spec.tids)
+		copy_pairs(dk, chunk, dk->env->recs.ptr, at);
+	else if (dk->env->spec.keys_only)
+		copy_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);
+	else if (!dk->layout.layout.exact)
 		find_chunk_ties(dk, at, chunk->rows, chunk->keys);
-	return true;
+	return NULL;
 }
 
 /*
@@ -337,14 +397,14 @@ static bool
 receive_chunk(DeviceKeys *dk, size_t *n)
 {
 	KeyChunk	chunk;
+	const char *wrong;
 
 	if (!next_key_chunk(dk, &chunk))
 		return false;
-	if (!take_content(dk, &chunk, dk->keep ? *n : 0))
+	wrong = take_content(dk, &chunk, dk->keep ? *n : 0);
+	if (wrong != NULL)
 	{
-		device_keys_fail(dk, dk->spec.keys_only ?
-						 "the result's keys are out of order, or not the input's" :
-						 "a row of the result " VERIFY_NOT_FROM_INPUT);
+		device_keys_fail(dk, wrong);
 		return false;
 	}
 	if (!dk->keep)
@@ -365,7 +425,7 @@ verify_order(DeviceKeys *dk, const Sorted *sorted)
 {
 	char		why[sizeof(dk->why)];
 
-	if (!gpusort_verify || dk->spec.keys_only ||
+	if (!gpusort_verify || dk->env->spec.keys_only ||
 		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n, why))
 		return true;
 	device_keys_fail(dk, why);
@@ -524,6 +584,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 		env->report.predicted_us += dk->decision.predicted_us;
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
 	}
+	env->report.device_batches += ok;
 	if (!ok)
 	{
 		refusal->device = DEVICE_STATE_FAILED;

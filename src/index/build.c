@@ -508,9 +508,7 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	if (result == NULL)
 		elog(ERROR, "sort of index tuples has failed");
 	counters.sort_ms += index_elapsed_ms(&clock);
-	counters.runs = report->runs;
-	counters.spilled_bytes = report->disk_bytes;
-	counters.memory = report->memory_peak;
+	index_count_sort(&counters, report);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
 	loaded = load(heap, index, info, spec, result, NULL, NULL);

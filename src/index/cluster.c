@@ -499,9 +499,7 @@ copy_sorted(ClusterSort *sort)
 	if (result == NULL)
 		elog(ERROR, "sort of a table has failed");
 	counters->sort_ms += index_elapsed_ms(&clock);
-	counters->runs = report->runs;
-	counters->spilled_bytes = report->disk_bytes;
-	counters->memory = report->memory_peak;
+	index_count_sort(counters, report);
 
 	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP);
 	write_heap(sort, result);

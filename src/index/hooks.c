@@ -31,6 +31,7 @@
 #include "access/transam.h"
 #include "commands/defrem.h"
 #include "compat.h"
+#include "cost/cost.h"
 #include "index/index_build.h"
 #include "miscadmin.h"
 #include "monitor/index_stat.h"
@@ -240,6 +241,7 @@ add_counters(const char *route, const IndexBuildCounters *done, uint64 us)
 		.rows = (uint64) done->rows,
 		.pages = (uint64) done->pages,
 		.workers = (uint64) done->workers,
+		.gpu_builds = done->device_batches > 0,
 		.spills = done->runs > 0,
 		.spilled_bytes = (uint64) done->spilled_bytes,
 		.us = us,
@@ -251,19 +253,36 @@ add_counters(const char *route, const IndexBuildCounters *done, uint64 us)
 	index_stat_add(route, NULL, &count);
 }
 
+/* How rows were sorted, for the log: ", sorted by gpu radix".  Returns buf. */
+static const char *
+describe_sort(const IndexBuildCounters *done, char *buf, Size size)
+{
+	char		name[NAMEDATALEN];
+
+	buf[0] = '\0';
+	if (done->sorted)
+	{
+		gpusort_route_display_name(sort_algorithms[done->algorithm].name, name, sizeof(name));
+		snprintf(buf, size, ", sorted by %s%s", name, done->device_failed ? " after a GPU failed" : "");
+	}
+	return buf;
+}
+
 /* Reports and counts a build by gpusort. */
 static void
 count_build(Relation index, const IndexBuildCounters *built, uint64 us)
 {
 	const char *route = route_name(built->route);
+	char		sorted[2 * NAMEDATALEN];
 
 	add_counters(route, built, us);
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort built index \"%s\": route %s%s, %d workers, %.0f rows, " INT64_FORMAT " pages, "
+			(errmsg_internal("gpusort built index \"%s\": route %s%s, %d workers%s, %.0f rows, " INT64_FORMAT " pages, "
 							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
 							 "scan %.1f ms, sort %.1f ms, load %.1f ms",
 							 RelationGetRelationName(index), route, built->page_scan ? " by pages" : "",
-							 built->workers, built->rows, built->pages, built->runs, built->memory / 1024,
+							 built->workers, describe_sort(built, sorted, sizeof(sorted)), built->rows, built->pages,
+							 built->runs, built->memory / 1024,
 							 built->scan_ms, built->sort_ms, built->load_ms)));
 }
 
@@ -332,13 +351,16 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 static void
 count_cluster(Relation heap, const IndexBuildCounters *done, uint64 us)
 {
+	char		sorted[2 * NAMEDATALEN];
+
 	add_counters(ROUTE_CLUSTER, done, us);
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort sorted table \"%s\"%s: %.0f rows, " INT64_FORMAT " pages, "
+			(errmsg_internal("gpusort sorted table \"%s\"%s%s: %.0f rows, " INT64_FORMAT " pages, "
 							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
 							 "scan %.1f ms, sort %.1f ms, write %.1f ms",
 							 RelationGetRelationName(heap), done->page_scan ? " by pages" : "",
-							 done->rows, done->pages, done->runs, done->memory / 1024,
+							 describe_sort(done, sorted, sizeof(sorted)), done->rows, done->pages, done->runs,
+							 done->memory / 1024,
 							 done->scan_ms, done->sort_ms, done->load_ms)));
 }
 

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "kernel/algorithm.h"
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
@@ -38,6 +39,10 @@ typedef struct
 	int64		runs;			/* runs written to temporary files */
 	int64		spilled_bytes;	/* bytes of these runs */
 	int64		memory;			/* most bytes of memory used for sorting */
+	bool		sorted;			/* algorithm is set */
+	AlgorithmId algorithm;		/* that sorted the last batch of rows */
+	int			device_batches; /* batches that a GPU has sorted */
+	bool		device_failed;	/* a GPU was used and failed */
 	int64		pages;			/* pages of the index, its metapage included */
 	double		scan_ms;		/* reading the heap and forming rows */
 	double		sort_ms;		/* sorting, and writing runs */

@@ -40,6 +40,9 @@ index_elapsed_ms(instr_time *from)
  */
 extern bool index_sort_spec(Relation index, SortSpec *spec, const char **reason);
 
+/* Sets the counters of a sort that is done, except its times. */
+extern void index_count_sort(IndexBuildCounters *counters, const SortReport *report);
+
 /* ------------------------------------------------------------------------
  * Reading the heap (scan.c)
  * ------------------------------------------------------------------------

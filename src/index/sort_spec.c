@@ -1,6 +1,6 @@
 /*
  * sort_spec.c
- *	  What an index build sorts: the index's key columns as sort keys.
+ *	  What an index build sorts: the index's key columns as sort keys.  What the sort did.
  *
  * Memory policy: the keys are palloc'd in the current memory context.
  *
@@ -75,5 +75,19 @@ index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 	spec->node = PROGRESS_NO_NODE;
 	spec->timing = true;
 	spec->by_tid = true;
+	spec->proven = true;
 	return spec->keys != NULL;
+}
+
+void
+index_count_sort(IndexBuildCounters *counters, const SortReport *report)
+{
+	counters->runs = report->runs;
+	counters->spilled_bytes = report->disk_bytes;
+	counters->memory = report->memory_peak;
+	counters->sorted = report->sorted;
+	if (report->sorted)
+		counters->algorithm = report->decision.algorithm->id;
+	counters->device_batches = report->device_batches;
+	counters->device_failed = report->device_failed;
 }

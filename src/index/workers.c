@@ -131,9 +131,7 @@ sort_share(IndexWorkers *build, int me)
 	if (result == NULL)
 		elog(ERROR, "sort of index tuples has failed");
 	counters->sort_ms += index_elapsed_ms(&clock);
-	counters->runs = report->runs;
-	counters->spilled_bytes = report->disk_bytes;
-	counters->memory = report->memory_peak;
+	index_count_sort(counters, report);
 	return result;
 }
 
@@ -378,6 +376,13 @@ index_workers_end(IndexWorkers *workers, IndexBuildCounters *counters)
 		counters->runs += work->runs;
 		counters->spilled_bytes += work->spilled_bytes;
 		counters->memory += work->memory;
+		if (work->sorted)
+		{
+			counters->sorted = true;
+			counters->algorithm = work->algorithm;
+		}
+		counters->device_batches += work->device_batches;
+		counters->device_failed |= work->device_failed;
 	}
 	if (workers->sorter != NULL)
 		sorter_destroy(workers->sorter);

@@ -22,7 +22,7 @@
 #define INDEX_STAT_ENTRIES	64
 #define INDEX_STAT_ROUTE	16
 #define INDEX_STAT_REASON	112
-#define INDEX_STAT_COLS		12
+#define INDEX_STAT_COLS		13
 
 typedef struct IndexStatEntry
 {
@@ -95,6 +95,7 @@ index_stat_add(const char *route, const char *reason, const IndexStatCount *coun
 	sum->rows += count->rows;
 	sum->pages += count->pages;
 	sum->workers += count->workers;
+	sum->gpu_builds += count->gpu_builds;
 	sum->spills += count->spills;
 	sum->spilled_bytes += count->spilled_bytes;
 	sum->us += count->us;
@@ -142,18 +143,19 @@ gpusort_index_builds_get(PG_FUNCTION_ARGS)
 		values[3] = Int64GetDatum((int64) count->rows);
 		values[4] = Int64GetDatum((int64) count->pages);
 		values[5] = Int64GetDatum((int64) count->workers);
-		values[6] = Int64GetDatum((int64) count->spills);
-		values[7] = Int64GetDatum((int64) count->spilled_bytes);
-		values[8] = seconds(count->us);
-		values[9] = seconds(count->scan_us);
-		values[10] = seconds(count->sort_us);
-		values[11] = seconds(count->load_us);
+		values[6] = Int64GetDatum((int64) count->gpu_builds);
+		values[7] = Int64GetDatum((int64) count->spills);
+		values[8] = Int64GetDatum((int64) count->spilled_bytes);
+		values[9] = seconds(count->us);
+		values[10] = seconds(count->scan_us);
+		values[11] = seconds(count->sort_us);
+		values[12] = seconds(count->load_us);
 
 		/*
 		 * a stock build's workers, what it spills, and its phases are not
 		 * known
 		 */
-		nulls[5] = nulls[6] = nulls[7] = nulls[9] = nulls[10] = nulls[11] = stock;
+		nulls[5] = nulls[6] = nulls[7] = nulls[8] = nulls[10] = nulls[11] = nulls[12] = stock;
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -14,6 +14,7 @@ typedef struct IndexStatCount
 	uint64		rows;			/* index tuples */
 	uint64		pages;			/* pages of the indexes, metapages included */
 	uint64		workers;		/* parallel workers */
+	uint64		gpu_builds;		/* builds whose rows a GPU sorted, or a part of them */
 	uint64		spills;			/* builds that wrote runs */
 	uint64		spilled_bytes;
 	uint64		us;				/* whole time */

@@ -56,10 +56,16 @@ typedef struct SortSpec
 
 	/*
 	 * Memory limit of a nested sort or of one without a plan node; 0: use
-	 * work_mem.  Such a sort never uses a GPU.  A nested sort shows no
-	 * progress.
+	 * work_mem.  Such a sort uses no GPU unless proven is set.  A nested sort
+	 * shows no progress.
 	 */
 	Size		memory;
+
+	/*
+	 * With memory: keys may go to a GPU.  They come back with their row ids,
+	 * and the order of these pairs is checked before a row is returned.
+	 */
+	bool		proven;
 
 	/*
 	 * Rows have TIDs, and each participant puts its rows in TID order.  A
@@ -105,6 +111,7 @@ typedef struct SortReport
 	uint64		dropped_in_batches; /* duplicates within a batch */
 	uint64		dropped_in_merges;	/* duplicates in runs that were merged */
 	bool		device_failed;	/* a GPU was used and failed */
+	int			device_batches; /* batches whose keys a GPU has sorted */
 	uint64		device_rows;	/* rows that were moved to a GPU */
 	bool		sent_to_device; /* sorted in one GPU job of all participants */
 	uint64		early_rows;		/* rows whose keys were sent during ingest */

@@ -345,7 +345,7 @@ sorter_begin(Sorter *base, const SortBegin *begin)
 	progress_begin(&env->progress, sort_is_nested(&env->spec) ? PROGRESS_UNSEEN : env->spec.node,
 				   rows_expected);
 	env->beside = 0;
-	env->device_failed = env->spec.memory != 0;
+	env->device_failed = env->spec.memory != 0 && !env->spec.proven;
 	memset(&env->report, 0, sizeof(SortReport));
 	env->report.bounded = (bound > 0);
 	env->report.distinct = env->distinct > 0;
@@ -356,6 +356,7 @@ sorter_begin(Sorter *base, const SortBegin *begin)
 	runs_begin(&sorter->runs, env, &sorter->batch.keybuf);
 
 	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
+		env->spec.memory == 0 &&
 		sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
 	if (bound > 0)
 	{

@@ -173,7 +173,7 @@ send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec
 				chunk.rids[i] = (uint32) (start + i);
 		}
 		if (spec->want_keys)
-			check->sum += device_check_sum(&check->secret, chunk.keys, spec->key_width, chunk.rows);
+			check->sum += device_check_sum(&check->secret, chunk.keys, NULL, spec->key_width, chunk.rows);
 		key_chunk_post(job, spec, &chunk);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -241,7 +241,7 @@ receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *s
 
 	while (key_chunk_next_down(job, spec, values->n - done, &chunk))
 	{
-		if ((spec->want_keys && !device_check_keys(check, chunk.keys, spec->key_width, chunk.rows,
+		if ((spec->want_keys && !device_check_keys(check, chunk.keys, NULL, spec->key_width, chunk.rows,
 												   done + chunk.rows == values->n)) ||
 			!take_array_chunk(values, spec, &chunk, done, seen, out))
 		{

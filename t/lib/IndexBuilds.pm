@@ -117,14 +117,15 @@ sub pair_sql
 my $pairs = 0;
 
 # Builds each definition by gpusort and by PostgreSQL, after a script of preparation.  Both indexes are equal, and the
-# route matches the pattern.
+# route matches the pattern, and the algorithm that sorted matches $sorted.
 sub check_pairs
 {
-	my ($node, $name, $prepare, $definitions, $pattern) = @_;
+	my ($node, $name, $prepare, $definitions, $pattern, $sorted) = @_;
 	my $first = $pairs + 1;
 	my $sql = "$prepare;\n" . join '', map { pair_sql(++$pairs, $_) } @$definitions;
 	my ($rc, $out, $err, @built) = built($node, $sql);
 	my %route = map { $_->[0] => $_->[1] } @built;
+	my %by = $err =~ /gpusort built index "(.*?)".*?, sorted by (.*?),/g;
 	my @findings = grep { /^(?:same|.* differs; .*|\(.*\), not .*|1)$/ } split /\n/, $out;
 	my $good = $rc == 0 && "@findings" eq join ' ', ('same 1') x @$definitions;
 
@@ -132,10 +133,11 @@ sub check_pairs
 	for my $i ($first .. $pairs)
 	{
 		$good = 0 unless defined $route{"ours$i"} && $route{"ours$i"} =~ $pattern && !defined $route{"stock$i"};
+		$good = 0 unless !defined $sorted || ($by{"ours$i"} // '') =~ $sorted;
 	}
 	ok($good, $name);
 	return 1 if $good;
-	diag("$sql\nstatus $rc\n$out\n" . join("\n", map { "$_: $route{$_}" } sort keys %route) . "\n"
+	diag("$sql\nstatus $rc\n$out\n" . join("\n", map { "$_: $route{$_} " . ($by{$_} // '') } sort keys %route) . "\n"
 		  . join "\n", grep { !/DEBUG:/ } split /\n/, $err);
 	return 0;
 }

@@ -68,6 +68,8 @@ typedef enum Fault
 								 * t_hoff */
 	FAULT_CORRUPT_PLACE,		/* a chunk's offset lies outside the chunk */
 	FAULT_CORRUPT_COUNT,		/* a chunk's row count is too high by one */
+	FAULT_CORRUPT_SWAP,			/* the first and the last row id of a chunk are
+								 * exchanged */
 	FAULT_CORRUPT_LATE,			/* a row or key repeats in the second chunk */
 	FAULT_LINGER,				/* the end of a job is delayed */
 	FAULT_HOLD_LOCK,			/* the backend keeps the service's lock until
@@ -96,6 +98,7 @@ static const struct config_enum_entry fault_options[] = {
 	{"corrupt_bit", FAULT_CORRUPT_BIT, false},
 	{"corrupt_place", FAULT_CORRUPT_PLACE, false},
 	{"corrupt_count", FAULT_CORRUPT_COUNT, false},
+	{"corrupt_swap", FAULT_CORRUPT_SWAP, false},
 	{"corrupt_late", FAULT_CORRUPT_LATE, false},
 	{"linger", FAULT_LINGER, false},
 	{"hold_lock", FAULT_HOLD_LOCK, false},
@@ -281,6 +284,13 @@ corrupt_keys(const DeviceSlot *slot, Fault fault, const DeviceChunkDesc *desc, c
 		rids[0] = 0;			/* the first row of the input */
 	else if (fault == FAULT_CORRUPT_BIT)
 		rids[0] ^= 0x80000000;
+	else if (fault == FAULT_CORRUPT_SWAP)
+	{
+		uint32		first = rids[0];
+
+		rids[0] = rids[desc->rows - 1];
+		rids[desc->rows - 1] = first;
+	}
 	else
 		rids[0] = rids[desc->rows - 1];
 }
