@@ -389,6 +389,22 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 /* The layout of a heap scan's page data is known for these versions. */
 #define COMPAT_HEAP_PAGES	(PG_VERSION_NUM < 200000)
 
+/* heap_hot_search_buffer() and heap_page_prune_opt() are known for these versions. */
+#define COMPAT_INDEX_HEAP	(PG_VERSION_NUM < 190000)
+
+/* Pins a page of the table if it is still in the buffer. */
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+static inline bool
+compat_read_recent_buffer(Relation rel, BlockNumber block, Buffer recent)
+{
+#if PG_VERSION_NUM >= 160000
+	return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, recent);
+#else
+	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, recent);
+#endif
+}
+
 /* Begins a scan of a whole table as the executor does; 19 adds flags. */
 #include "access/tableam.h"
 static inline TableScanDesc
@@ -421,6 +437,19 @@ compat_count_heap_rows(Relation rel, int64 rows)
 	rel->pgstat_info->counts.tuples_returned += rows;
 #else
 	rel->pgstat_info->t_counts.t_tuples_returned += rows;
+#endif
+}
+
+/* Counts rows that were fetched by TIDs of an index, for the index's statistics. */
+static inline void
+compat_count_heap_fetches(Relation index, int64 rows)
+{
+	if (!pgstat_should_count_relation(index))
+		return;
+#if PG_VERSION_NUM >= 160000
+	index->pgstat_info->counts.tuples_fetched += rows;
+#else
+	index->pgstat_info->t_counts.t_tuples_fetched += rows;
 #endif
 }
 

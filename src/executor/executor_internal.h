@@ -58,6 +58,24 @@ extern size_t sort_node_bound(ExprContext *econtext, ExprState *limit_count,
 extern void sort_node_count(const SortReport *report);
 
 /* ------------------------------------------------------------------------
+ * Input of a GpuSort Incremental: rows of the child, of an index scan by heap page
+ * (index_input.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct IndexSource IndexSource;
+
+/* Creates a source of the rows of any child, in the current memory context. */
+extern IndexSource *index_source_create(PlanState *plan);
+
+/* Returns the child's next row, valid until the next call; NULL at the end. */
+extern TupleTableSlot *index_source_next(IndexSource *source);
+
+/* The child begins again. */
+extern void index_source_rescan(IndexSource *source);
+extern void index_source_end(IndexSource *source);
+
+/* ------------------------------------------------------------------------
  * Columns that divide ordered rows into groups (group_column.c)
  * ------------------------------------------------------------------------
  */
@@ -358,6 +376,8 @@ typedef struct IncrementalState
 								 * rows are ordered */
 	GroupColumn *prefix;		/* values of these columns in the current group */
 	AttrNumber	last_attno;		/* greatest column number of the prefix */
+
+	IndexSource *source;		/* the child's rows */
 
 	/* the current execution */
 	bool		begun;

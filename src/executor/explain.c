@@ -129,7 +129,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	if (report->parts > 0)
 		appendStringInfo(&buf, ", %d parts", report->parts);
 	if (report->parts_here > 0)
-		appendStringInfo(&buf, ", %d of them on the CPU", report->parts_here);
+		appendStringInfo(&buf, ", %d sorted on the CPU", report->parts_here);
 	if (report->runs > 0)
 		appendStringInfo(&buf, ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");

@@ -22,8 +22,8 @@
  * rows of one group again.
  *
  * Memory policy: a batch takes at most half of work_mem, since its rows may move to the
- * sorter.  The sorter takes work_mem.  The row behind a batch stays in the child's slot
- * until the batch has been returned.
+ * sorter.  The sorter takes work_mem.  The row behind a batch stays in its slot until the
+ * batch has been returned.
  */
 #include "postgres.h"
 
@@ -273,15 +273,6 @@ count_batches(IncrementalState *node)
  * ------------------------------------------------------------------------
  */
 
-/* The child's next row; NULL at its end. */
-static inline TupleTableSlot *
-next_row(IncrementalState *node)
-{
-	TupleTableSlot *row = ExecProcNode(outerPlanState(node));
-
-	return likely(!TupIsNull(row)) ? row : NULL;
-}
-
 /* Number of rows that the Limit above still wants; 0: all. */
 static inline size_t
 rows_wanted(const IncrementalState *node)
@@ -328,7 +319,7 @@ sort_large(IncrementalState *node, uint64 rows)
 	{
 		put_large(node, row);
 		rows++;
-		row = next_row(node);
+		row = index_source_next(node->source);
 	}
 	node->ahead = row;
 	node->after_large = rows > SMALL_GROUP_ROWS;
@@ -379,7 +370,7 @@ sort_batch(IncrementalState *node)
 		MemoryContextSwitchTo(old);
 	}
 	batch = node->batch;
-	for (; row != NULL; row = next_row(node))
+	for (; row != NULL; row = index_source_next(node->source))
 	{
 		size_t		n = batch->n;
 
@@ -453,7 +444,7 @@ next_result(IncrementalState *node)
 		node->begun = true;
 		node->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 									  node->limit_offset);
-		node->ahead = next_row(node);
+		node->ahead = index_source_next(node->source);
 	}
 	if (node->ahead == NULL || (node->bound > 0 && node->returned >= node->bound))
 		return false;
@@ -535,6 +526,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	init_prefix(node, ExecGetResultType(outerPlanState(css)));
+	node->source = index_source_create(outerPlanState(css));
 
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
@@ -554,6 +546,7 @@ incremental_end(CustomScanState *css)
 		sorter_destroy(node->sorter);
 	node->batch = NULL;
 	node->sorter = NULL;
+	index_source_end(node->source);
 	ExecEndNode(outerPlanState(css));
 }
 
@@ -569,6 +562,7 @@ incremental_rescan(CustomScanState *css)
 	node->begun = node->after_large = false;
 	node->ahead = NULL;
 	node->returned = 0;
+	index_source_rescan(node->source);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
 }

@@ -13,9 +13,9 @@
  * the GpuSort evaluates the Limit's expressions itself.  This second evaluation must
  * have no effects, so the expressions may consist only of constants, Params and
  * immutable built-in functions.  A Param keeps its value until the Limit is rescanned.
- * The Sort stays if the expressions contain anything else.  It also stays in a parallel
- * worker, unless our parallel sort passes the bound: a sort without the bound could be
- * far slower.
+ * The Sort stays if the expressions contain anything else: a sort without the bound could
+ * be far slower.  It also stays in a parallel worker if they contain the result of another
+ * plan node, because the worker would not be sent it.
  *
  * A plan that another hook returns may be cached by that hook, so it is copied before
  * it is changed.
@@ -95,6 +95,17 @@ limit_expr_has_effects(Node *expr, void *context)
 		expression_tree_walker(expr, limit_expr_has_effects, context);
 }
 
+/* expression_tree_walker: does the expression contain a value that parallel workers are not sent? */
+static bool
+limit_expr_is_local(Node *expr, void *context)
+{
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Param))
+		return ((Param *) expr)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(expr, limit_expr_is_local, context);
+}
+
 /* The reason why this Sort must stay, or NULL.  Fills keys[]. */
 static const char *
 sort_refusal(Sort *sort, Above above, KeyColumn *keys)
@@ -104,8 +115,9 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 
 	if (above.limit != NULL)
 	{
-		if (above.gather)
-			return "a LIMIT would have to reach a parallel worker";
+		if (above.gather && (limit_expr_is_local(above.limit->limitCount, NULL) ||
+							 limit_expr_is_local(above.limit->limitOffset, NULL)))
+			return "the LIMIT above it is not known to parallel workers";
 		if (limit_expr_has_effects(above.limit->limitCount, NULL) ||
 			limit_expr_has_effects(above.limit->limitOffset, NULL))
 			return "the LIMIT above it may change or have effects";

@@ -137,7 +137,7 @@ for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down'
 	device_unused($node, "after $f");
 }
 like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"),
-	qr/parts, (\d+) of them on the CPU/, 'the CPU sorts a part that finds no device memory');
+	qr/parts, (\d+) sorted on the CPU/, 'the CPU sorts a part that finds no device memory');
 
 # the device is killed in the middle of the result: the first part has been returned
 gate_make($node);
