@@ -37,11 +37,14 @@
 #include "miscadmin.h"
 #include "sort/sort_internal.h"
 
-/* Number of buffered rows at which unwanted rows are dropped. */
+/*
+ * Number of buffered rows at which unwanted rows are dropped.  Until there is a threshold all
+ * rows are stored, so the first threshold comes early.
+ */
 static inline size_t
-trigger(size_t bound)
+trigger(const BoundedSink *sink)
 {
-	return Max(2 * bound, 1024);
+	return Max(2 * sink->base.env->bound, sink->have_threshold ? 1024 : 128);
 }
 
 /* Compares column c of a row with the threshold; > 0: the row sorts behind. */
@@ -268,7 +271,7 @@ cut_if_many(BoundedSink *sink)
 	const Batch *batch = sink->base.batch;
 	size_t		bound = sink->base.env->bound;
 
-	if (unlikely(bound > 0 && (batch->keybuf.n >= trigger(bound) ||
+	if (unlikely(bound > 0 && (batch->keybuf.n >= trigger(sink) ||
 							   (batch->keybuf.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES))))
 		cut(sink);
 }
@@ -411,7 +414,7 @@ take_page(BoundedSink *sink, RowPage *page)
 	size_t		bound = sink->base.env->bound;
 
 	return !sink->have_threshold && !sink->top.on && page->direct && !page_has_many(sink, page->n) &&
-		(bound == 0 || batch->keybuf.n + page->n < trigger(bound)) &&
+		(bound == 0 || batch->keybuf.n + page->n < trigger(sink)) &&
 		batch_put_page(batch, &sink->base.env->keys, page);
 }
 
