@@ -190,5 +190,32 @@ CREATE TABLE wide AS SELECT seq, k, repeat(md5(seq::text), 1 + k % 80) AS t FROM
 SELECT c.result, p.scanned - p.by_page < 300 AS by_page
 FROM (VALUES ('SELECT * FROM wide ORDER BY k, seq'), ('SELECT t, k FROM wide ORDER BY k, seq')) v (q),
 	check_sort(q) c, page_rows(q) p;
-DROP TABLE parts, paged, holed, shaped, scanned, hollow, wide;
+
+-- strings of all formats as keys: first, behind an int4 (at a fixed offset) and behind an int2 (at none)
+CREATE TABLE strung AS
+SELECT CASE mix(seq) % 8 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN repeat('a', k % 200)
+	WHEN 3 THEN repeat('b', 5000 + k) WHEN 4 THEN repeat(md5(seq::text), 4)
+	WHEN 5 THEN repeat(md5(seq::text), 200) ELSE 'prefix ' || mix(seq) END
+	COLLATE "C" AS s, seq, few, k FROM paged WHERE seq < 5000;
+ALTER TABLE strung ALTER s SET STORAGE external;
+INSERT INTO strung SELECT s || seq, seq + 5000, few, k FROM strung;
+ALTER TABLE strung ALTER s SET STORAGE plain;
+INSERT INTO strung SELECT s || seq, seq + 10000, few, k FROM strung WHERE length(s) < 100;
+CREATE TABLE strung_4 AS SELECT seq, s FROM strung;
+CREATE TABLE strung_2 AS SELECT few, s, seq FROM strung;
+CREATE TABLE strung_bytes AS SELECT seq, (s || E'\\000' || chr(65 + k % 3))::bytea AS b, 'x'::char(9) AS padded
+	FROM strung WHERE length(s) < 100;
+UPDATE strung_bytes SET b = b || '\x00', padded = 'x ' || seq % 100 WHERE seq % 3 = 0;
+SELECT q, c.result, p.scanned - p.by_page < 500 AS by_page
+FROM unnest(ARRAY[
+	'SELECT s, seq FROM strung ORDER BY s, seq',
+	'SELECT s, seq FROM strung WHERE s LIKE ''prefix%'' ORDER BY s DESC, seq',
+	'SELECT seq, s FROM strung_4 ORDER BY s DESC NULLS LAST, seq',
+	'SELECT seq, s FROM strung_4 WHERE s LIKE ''prefix%'' ORDER BY s, seq',
+	'SELECT few, s, seq FROM strung_2 ORDER BY s, seq',
+	'SELECT few, s, seq FROM strung_2 ORDER BY s, seq LIMIT 100',
+	'SELECT seq, b FROM strung_bytes ORDER BY b, seq',
+	'SELECT seq, padded FROM strung_bytes ORDER BY padded DESC, seq']) q,
+	check_sort(q) c, page_rows(q) p;
+DROP TABLE parts, paged, holed, shaped, scanned, hollow, wide, strung, strung_4, strung_2, strung_bytes;
 DROP FUNCTION page_rows, tick, no_tick, not_at;

@@ -433,6 +433,16 @@ string_of(KeyKind kind, Datum value)
 	return s;
 }
 
+/* The normalized key of a string of a column with this prefix; direction not applied. */
+static inline uint64
+string_normkey_behind(KeyKind kind, const BytesPrefix *prefix, KeyString s, bool *inexact)
+{
+	/* the string's zero byte looks like padding */
+	if (kind == KEY_BYTEA && s.len > 0 && s.p[s.len - 1] == '\0')
+		*inexact = true;
+	return bytes_normkey(prefix, s.p, s.len, inexact);
+}
+
 /* Does the value begin with its column's prefix? */
 extern bool string_has_prefix(const KeyBufferColumn *col, Datum value);
 
@@ -451,8 +461,8 @@ extern char *collation_libc_locale(Oid collation);
 /* ------------------------------------------------------------------------
  * Keys read from heap tuples in place
  *
- * A fixed-width column that only fixed-width columns precede has the same offset in
- * all tuples without NULLs up to it.  Its keys are read without deforming the tuple.
+ * A column that only fixed-width columns precede has the same offset in all tuples
+ * without NULLs up to it.  Its keys are read without deforming the tuple.
  * ------------------------------------------------------------------------
  */
 

@@ -413,6 +413,10 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 {
 	int			offset = 0;
 
+	/*
+	 * The last column may be a varlena if its offset is aligned: then all its
+	 * formats begin there.
+	 */
 	keys->last_att = 0;
 	keys->fixed = true;
 	for (int c = 0; c < keybuf->ncols; c++)
@@ -432,7 +436,8 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 		 * the NULL of a dropped column is in newer tuples, its value in older
 		 * tuples
 		 */
-		if (attr->attlen <= 0)
+		if (attr->attlen <= 0 && !(attr->attlen == -1 && att == keys->last_att - 1 &&
+								   offset == att_align_nominal(offset, attr->attalign)))
 		{
 			keys->fixed = false;
 			return;
@@ -472,6 +477,44 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 #define COLUMN_COMPUTED(kind, normkey, make, words, exact) \
 		case kind: keybuf_column_computed(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
 
+/*
+ * Writes strings that are not toasted and have the prefix, up to count.  Returns their
+ * number.
+ */
+static pg_attribute_always_inline int
+string_keys(KeyBufferColumn *col, KeyKind kind, size_t at, int offset, const char *const *data, int count)
+{
+	uint64	   *normkeys = (uint64 *) col->normkeys + at;
+	const BytesPrefix *prefix = &col->prefix;
+	const uint64 flip = col->flip;
+	KeyRange	seen;
+	int			i = 0;
+
+	if (unlikely(prefix->len < 0))
+		return 0;
+	key_range_init(&seen);
+	for (; i < count; i++)
+	{
+		Datum		value = PointerGetDatum(data[i] + offset);
+		bool		inexact = false;
+		uint64		normkey;
+
+		if (unlikely(string_is_toasted(kind, value)))
+			break;
+		normkey = string_normkey_behind(kind, prefix, string_of(kind, value), &inexact);
+		/* the string may lack the prefix */
+		if (prefix->len != 0 && unlikely(normkey == 0 || normkey == PG_UINT64_MAX))
+			break;
+		normkey ^= flip;
+		seen.inexact |= inexact;
+		key_range_add(&seen, normkey);
+		key_range_add_bits(&seen, normkey);
+		normkeys[i] = normkey;
+	}
+	key_range_union(&col->range, &seen);
+	return i;
+}
+
 /* COLUMN_LOOP for computed kinds. */
 static pg_attribute_always_inline void
 keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, KeyKind kind, size_t at, int offset,
@@ -481,9 +524,13 @@ keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, 
 
 	if (key_traits[kind].by_bytes)
 	{
-		/* each string may shorten the prefix, which changes the range */
 		for (int i = 0; i < count; i++)
-			keybuf_value(keybuf, maker, col, at + i, page_datum(data[i] + offset, byval_len));
+		{
+			i += string_keys(col, kind, at + i, offset, data + i, count - i);
+			/* this string may set or shorten the prefix, which changes the range */
+			if (i < count)
+				keybuf_value(keybuf, maker, col, at + i, page_datum(data[i] + offset, byval_len));
+		}
 		return;
 	}
 	key_range_init(&seen);

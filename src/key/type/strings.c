@@ -182,21 +182,12 @@ string_open(KeyKind kind, Datum value, int prefix_len, void **copy)
 	return string_of(kind, value);
 }
 
-static inline uint64
-bytes_normkey_of(const KeyBufferColumn *col, KeyString s, bool *inexact)
-{
-	/* the string's zero byte looks like padding */
-	if (col->kind == KEY_BYTEA && s.len > 0 && s.p[s.len - 1] == '\0')
-		*inexact = true;
-	return bytes_normkey(&col->prefix, s.p, s.len, inexact);
-}
-
 uint64
 string_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
 	KeyString	s = string_open(col->kind, value, col->prefix.len, &copy);
-	uint64		normkey = bytes_normkey_of(col, s, inexact);
+	uint64		normkey = string_normkey_behind(col->kind, &col->prefix, s, inexact);
 
 	if (unlikely(copy != NULL))
 		pfree(copy);
@@ -293,7 +284,7 @@ string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value,
 			shorten_prefix(col, i, common);
 	}
 	*inexact = false;
-	normkey = bytes_normkey_of(col, s, inexact);
+	normkey = string_normkey_behind(col->kind, &col->prefix, s, inexact);
 	if (copy != NULL)
 		pfree(copy);
 	return normkey ^ col->flip;
