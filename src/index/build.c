@@ -39,7 +39,7 @@
 #define TUPLES_PER_REPORT	8192
 
 /* Rows in memory are prefetched this number of rows ahead. */
-#define LOAD_PREFETCH		32
+#define LOAD_PREFETCH		64
 
 static IndexBuildCounters counters;
 
@@ -73,7 +73,10 @@ typedef struct Loader
 	bool		nulls_distinct;
 	TieBreak   *tiebreak;		/* NULL: equal keys have equal bytes */
 	bool		live;			/* the group of equal keys has a live tuple */
-	char	   *tuples_space[2];	/* this tuple and the last one */
+	IndexTuple	last;			/* NULL: none */
+
+	/* tuples that are not made in place: this one and one that must stay */
+	char	   *tuples_space[2];
 	int			current;
 
 	/* tuples of decoded columns without NULLs */
@@ -82,7 +85,6 @@ typedef struct Loader
 	int			lens[KEY_MAX_COLUMNS];	/* of columns, passed by value */
 	Size		size;			/* of a tuple */
 
-	bool		has_last;
 	bool		last_null;		/* the last tuple has a NULL among its keys */
 	char	   *last_row;		/* the last row, for tiebreak */
 	Size		last_row_size;
@@ -134,6 +136,38 @@ row_to_index_tuple(MinimalTuple row, int natts, char *space)
 	return (IndexTuple) space;
 }
 
+/*
+ * Makes the index tuple of a row without NULLs in the row's memory, behind which the next row
+ * may begin.  The row is then no row any more.
+ */
+static inline IndexTuple
+row_becomes_index_tuple(MinimalTuple row)
+{
+	char	   *tuple = (char *) row + MAXALIGN(SizeofMinimalTupleHeader) - sizeof(IndexTupleData);
+	Size		len = (char *) row + row->t_len - tuple;
+	Size		size = MAXALIGN(len);
+	uint64		header = index_tuple_header(row, size |
+											((row->t_infomask & HEAP_HASVARWIDTH) != 0 ? INDEX_VAR_MASK : 0));
+
+	StaticAssertStmt(sizeof(IndexTupleData) <= MAXALIGN(SizeofMinimalTupleHeader) &&
+					 sizeof(IndexTupleData) == MAXALIGN(sizeof(IndexTupleData)), "an index tuple does not fit its row");
+	/* the end is padded with zeroes; the row's own padding need not be */
+	if (size != len)
+	{
+		uint64		end;
+
+		memcpy(&end, tuple + size - sizeof(end), sizeof(end));
+#ifdef WORDS_BIGENDIAN
+		end &= PG_UINT64_MAX << 8 * (size - len);
+#else
+		end &= PG_UINT64_MAX >> 8 * (size - len);
+#endif
+		memcpy(tuple + size - sizeof(end), &end, sizeof(end));
+	}
+	memcpy(tuple, &header, sizeof(header));
+	return (IndexTuple) tuple;
+}
+
 static inline bool
 has_null_key(const Loader *loader, MinimalTuple row)
 {
@@ -151,21 +185,27 @@ has_null_key(const Loader *loader, MinimalTuple row)
 static inline bool
 equals_last(const Loader *loader, MinimalTuple row, IndexTuple itup)
 {
-	IndexTuple	last = (IndexTuple) loader->tuples_space[1 - loader->current];
-
 	if (loader->tiebreak == NULL)
-		return page_writer_same_bytes(loader->writer, last, itup);
+		return page_writer_same_bytes(loader->writer, loader->last, itup);
 	return tiebreak_compare(loader->tiebreak, (MinimalTuple) loader->last_row, row) == 0;
 }
 
+/* A tuple must stay: if it is in the current space, the next one gets the other space. */
+static inline void
+keep_tuple(Loader *loader, IndexTuple itup)
+{
+	if ((char *) itup == loader->tuples_space[loader->current])
+		loader->current = 1 - loader->current;
+}
+
 /*
- * Adds the tuple in the current space to a unique index; false on a violation.  null: it
- * has a NULL among its keys.  equal: its keys are those of the last tuple.
+ * Adds a tuple to a unique index; false on a violation.  null: it has a NULL among its
+ * keys.  equal: its keys are those of the last tuple.
  */
 static inline bool
-add_unique(Loader *loader, bool null, bool live, bool equal)
+add_unique(Loader *loader, IndexTuple itup, bool null, bool live, bool equal)
 {
-	if (loader->has_last && !(loader->nulls_distinct && (null || loader->last_null)) && equal)
+	if (equal && !(loader->nulls_distinct && (null || loader->last_null)))
 	{
 		if (live && loader->live)
 			return false;
@@ -173,23 +213,44 @@ add_unique(Loader *loader, bool null, bool live, bool equal)
 	}
 	else
 		loader->live = live;
-	page_writer_add(loader->writer, (IndexTuple) loader->tuples_space[loader->current]);
-	loader->current = 1 - loader->current;
-	loader->has_last = true;
+	page_writer_add(loader->writer, itup);
+	keep_tuple(loader, itup);
+	loader->last = itup;
 	loader->last_null = null;
 	return true;
 }
 
-/* Adds a row to a unique index; false on a violation. */
-static bool
-load_unique(Loader *loader, MinimalTuple row)
+/* Adds a tuple to an index that is not unique.  load is a constant. */
+static pg_attribute_always_inline void
+load_tuple(Loader *loader, LoadKind load, IndexTuple itup)
 {
-	IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[loader->current]);
+	if (load == LOAD_PLAIN)
+		page_writer_add(loader->writer, itup);
+	else if (page_writer_add_deduplicated(loader->writer, itup))
+		keep_tuple(loader, itup);
+}
 
-	if (!add_unique(loader, has_null_key(loader, row), (row->t_infomask2 & ROW_DEAD) == 0,
-					loader->has_last && equals_last(loader, row, itup)))
+/*
+ * Loads a row; false on a violation of uniqueness.  load and in_place are constants.
+ * in_place: the row stays until the end, and may be changed.
+ */
+static pg_attribute_always_inline bool
+load_row(Loader *loader, LoadKind load, MinimalTuple row, bool in_place)
+{
+	bool		live = (row->t_infomask2 & ROW_DEAD) == 0;
+	bool		null = load == LOAD_UNIQUE && has_null_key(loader, row);
+	IndexTuple	itup;
+
+	if (in_place && likely((row->t_infomask & HEAP_HASNULL) == 0) &&
+		(load != LOAD_UNIQUE || loader->tiebreak == NULL))
+		itup = row_becomes_index_tuple(row);
+	else
+		itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[loader->current]);
+	if (load != LOAD_UNIQUE)
+		load_tuple(loader, load, itup);
+	else if (!add_unique(loader, itup, null, live, loader->last != NULL && equals_last(loader, row, itup)))
 		return false;
-	if (loader->tiebreak != NULL)
+	else if (loader->tiebreak != NULL)
 	{
 		if (row->t_len > loader->last_row_size)
 		{
@@ -197,28 +258,6 @@ load_unique(Loader *loader, MinimalTuple row)
 			loader->last_row = repalloc(loader->last_row, loader->last_row_size);
 		}
 		memcpy(loader->last_row, row, row->t_len);
-	}
-	return true;
-}
-
-/* Loads a row; false on a violation of uniqueness.  load is a constant. */
-static pg_attribute_always_inline bool
-load_row(Loader *loader, LoadKind load, MinimalTuple row)
-{
-	if (load == LOAD_UNIQUE)
-	{
-		if (!load_unique(loader, row))
-			return false;
-	}
-	else
-	{
-		char	   *space = page_writer_space(loader->writer);
-
-		(void) row_to_index_tuple(row, loader->natts, space);
-		if (load == LOAD_DEDUPLICATED)
-			page_writer_add_deduplicated(loader->writer);
-		else
-			page_writer_add(loader->writer, (IndexTuple) space);
 	}
 	if (unlikely(++loader->tuples % TUPLES_PER_REPORT == 0))
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader->tuples);
@@ -228,7 +267,8 @@ load_row(Loader *loader, LoadKind load, MinimalTuple row)
 /*
  * Loads rows in memory.  They are read in key order from random places in the arena, so
  * the cache lines of a row's first and last byte are prefetched.  The second-level cache
- * can have more loads in flight than the first.
+ * can have more loads in flight than the first.  No row is read twice, so rows become index
+ * tuples in place.
  */
 static pg_attribute_always_inline bool
 load_memory(Loader *loader, LoadKind load, const MemoryResult *memory)
@@ -248,7 +288,7 @@ load_memory(Loader *loader, LoadKind load, const MemoryResult *memory)
 				__builtin_prefetch(ahead + at, 0, 2);
 			__builtin_prefetch(ahead + bytes - 1, 0, 2);
 		}
-		if (!load_row(loader, load, (MinimalTuple) arena_at(&arena, rids[i])))
+		if (!load_row(loader, load, (MinimalTuple) arena_at(&arena, rids[i]), true))
 			return false;
 	}
 	return true;
@@ -324,28 +364,15 @@ load_keys(Loader *loader, LoadKind load, KeysResult *keys)
 		key_reader_decode(reader, start, keys->array.n);
 		for (int k = 0; k < (int) reader->count; k++)
 		{
-			if (load == LOAD_UNIQUE)
-			{
-				char	   *space = loader->tuples_space[loader->current];
-				bool		null = decoded_to_index_tuple(loader, decoded, k, space);
+			IndexTuple	itup = (IndexTuple) loader->tuples_space[loader->current];
+			bool		null = decoded_to_index_tuple(loader, decoded, k, (char *) itup);
 
-				if (!add_unique(loader, null, (decoded->rids[k] & TID_RID_DEAD) == 0,
-								loader->has_last &&
-								page_writer_same_bytes(loader->writer,
-													   (IndexTuple) loader->tuples_space[1 - loader->current],
-													   (IndexTuple) space)))
-					return false;
-			}
-			else
-			{
-				char	   *space = page_writer_space(loader->writer);
-
-				(void) decoded_to_index_tuple(loader, decoded, k, space);
-				if (load == LOAD_DEDUPLICATED)
-					page_writer_add_deduplicated(loader->writer);
-				else
-					page_writer_add(loader->writer, (IndexTuple) space);
-			}
+			if (load != LOAD_UNIQUE)
+				load_tuple(loader, load, itup);
+			else if (!add_unique(loader, itup, null, (decoded->rids[k] & TID_RID_DEAD) == 0,
+								 loader->last != NULL &&
+								 page_writer_same_bytes(loader->writer, loader->last, itup)))
+				return false;
 		}
 		loader->tuples += reader->count;
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader->tuples);
@@ -359,7 +386,7 @@ load_slots(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *sl
 {
 	while (result_next(result, RESULT_PLAIN, true, slot))
 	{
-		if (!load_row(loader, load, ((MinimalTupleTableSlot *) slot)->mintuple))
+		if (!load_row(loader, load, ((MinimalTupleTableSlot *) slot)->mintuple, false))
 			return false;
 	}
 	return true;
@@ -373,7 +400,7 @@ load_merge(Loader *loader, LoadKind load, MergeTree *merge)
 
 	while ((row = merge_tree_next(merge)) != NULL)
 	{
-		if (!load_row(loader, load, row))
+		if (!load_row(loader, load, row, false))
 			return false;
 	}
 	return true;

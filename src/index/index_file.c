@@ -7,6 +7,11 @@
  * copying the page.  The functions of smgr.h write single pages before PostgreSQL 17, so the
  * segments of the file are opened here by their paths.
  *
+ * Space: a file that one process writes in the order of its blocks gets its space in advance,
+ * in large pieces.  The system would otherwise look for space, or reserve some, for each page.
+ * Unused space is released when the file is closed.  Small files are not worth it, and
+ * a system that cannot do it, or has not enough space, is not asked again.
+ *
  * Sync: every page is in the WAL, so the file need not be on disk at commit, but at the end
  * of the next checkpoint.  If no checkpoint has begun since the first page, the file is
  * registered for the next one.  Otherwise it is flushed here, because recovery may begin
@@ -31,12 +36,17 @@
 #include "storage/proc.h"
 #include "storage/smgr.h"
 
+/* Space is allocated in pieces of this number of blocks, behind the first piece. */
+#define SPACE_BLOCKS	((BlockNumber) (8 * 1024 * 1024 / BLCKSZ))
+
 struct IndexFile
 {
 	Relation	index;
 	XLogRecPtr	redo;			/* where recovery began before the first page */
 	int			segment;		/* number of the open segment; -1: none */
 	File		file;			/* the open segment */
+	bool		in_advance;		/* space is allocated in advance */
+	BlockNumber space;			/* blocks that have space; 0: not asked yet */
 	MemoryContextCallback callback;
 };
 
@@ -51,23 +61,18 @@ close_segment(void *arg)
 }
 
 IndexFile *
-index_file_open(Relation index)
+index_file_open(Relation index, bool alone)
 {
 	IndexFile  *file = palloc0(sizeof(IndexFile));
 
 	file->index = index;
 	file->redo = GetRedoRecPtr();
 	file->segment = -1;
+	file->in_advance = alone;
 	file->callback.func = close_segment;
 	file->callback.arg = file;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &file->callback);
 	return file;
-}
-
-void
-index_file_close(IndexFile *file)
-{
-	close_segment(file);
 }
 
 /* Opens a segment; creates any but the first. */
@@ -86,6 +91,45 @@ open_segment(IndexFile *file, int segment)
 				 errmsg("could not open file \"%s\": %m", path)));
 	file->segment = segment;
 	pfree(path);
+}
+
+void
+index_file_close(IndexFile *file)
+{
+	if (file->space > 0)
+	{
+		off_t		size;
+
+		/* only the last segment has unused space */
+		if (file->segment != (int) ((file->space - 1) / RELSEG_SIZE))
+			open_segment(file, (file->space - 1) / RELSEG_SIZE);
+		size = FileSize(file->file);
+		if (size >= 0)
+			(void) FileTruncate(file->file, size, WAIT_EVENT_DATA_FILE_TRUNCATE);
+	}
+	close_segment(file);
+}
+
+/*
+ * Allocates space for the blocks behind the end of the open segment's file, whose last
+ * blocks were just written.
+ */
+static void
+allocate_space(IndexFile *file, BlockNumber end)
+{
+#ifdef FALLOC_FL_KEEP_SIZE
+	BlockNumber first = Max(end, file->space);
+	BlockNumber until = Min(first + SPACE_BLOCKS, (first / RELSEG_SIZE + 1) * (BlockNumber) RELSEG_SIZE);
+
+	/* the next write opens the next segment, and behind its first blocks there is space again */
+	if (first / RELSEG_SIZE != (BlockNumber) file->segment)
+		return;
+	if (fallocate(FileGetRawDesc(file->file), FALLOC_FL_KEEP_SIZE, (off_t) (first % RELSEG_SIZE) * BLCKSZ,
+				  (off_t) (until - first) * BLCKSZ) == 0)
+		file->space = until;
+	else
+		file->in_advance = false;
+#endif
 }
 
 /*
@@ -118,6 +162,8 @@ write_run(IndexFile *file, BlockNumber first, int n, char *pages)
 		at += written;
 		bytes -= written;
 	}
+	if (file->in_advance && first + n >= Max(file->space, SPACE_BLOCKS))
+		allocate_space(file, first + n);
 }
 
 void

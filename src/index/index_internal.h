@@ -139,12 +139,14 @@ extern bool page_writer_same_bytes(const PageWriter *writer, IndexTuple a, Index
  */
 extern void page_writer_add(PageWriter *writer, IndexTuple itup);
 
-/* Space for the next tuple: PAGE_WRITER_TUPLE bytes. */
-#define PAGE_WRITER_TUPLE	BLCKSZ
-extern char *page_writer_space(PageWriter *writer);
+/*
+ * Adds the next tuple to an index that is deduplicated.  True: the tuple must stay until the
+ * next call that returns true, or the end.
+ */
+extern bool page_writer_add_deduplicated(PageWriter *writer, IndexTuple itup);
 
-/* Adds the tuple in page_writer_space() to an index that is deduplicated. */
-extern void page_writer_add_deduplicated(PageWriter *writer);
+/* No index tuple is larger. */
+#define PAGE_WRITER_TUPLE	BLCKSZ
 
 /* Writes the remaining pages and the metapage.  Returns the number of pages of the index. */
 extern BlockNumber page_writer_finish(PageWriter *writer);
@@ -164,9 +166,9 @@ typedef struct IndexFile IndexFile;
 
 /*
  * Opens the file in the current memory context, whose reset closes it.  In each process that
- * writes, before the first page.
+ * writes, before the first page.  alone: no other process writes.
  */
-extern IndexFile *index_file_open(Relation index);
+extern IndexFile *index_file_open(Relation index, bool alone);
 extern void index_file_close(IndexFile *file);
 
 /*

@@ -101,7 +101,7 @@ page_handover_attach(PageHandoverShared *shared, struct Exchange *ex, Relation i
 	handover->ex = ex;
 	handover->shared = shared;
 	if (workers == 0)
-		handover->file = index_file_open(index);
+		handover->file = index_file_open(index, false);
 	handover->workers = workers;
 	return handover;
 }

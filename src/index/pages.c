@@ -24,7 +24,7 @@
  * assigned: its place in the extent is zeroed, and it is written later as a single page.
  *
  * Memory policy: two extents, the late pages, one page for each level above the leaves, and
- * three tuples.
+ * a list of TIDs.
  *
  * Errors: an ERROR leaves a file without a metapage, which the transaction removes.
  */
@@ -71,9 +71,7 @@ struct PageWriter
 	BlockNumber nblocks;		/* numbered so far; the metapage is block 0 */
 
 	/* deduplication */
-	IndexTuple	waiting;		/* the last tuple; NULL: none */
-	char	   *space[2];		/* one has the waiting tuple */
-	int			used;			/* index in space[] of the waiting tuple */
+	IndexTuple	waiting;		/* the last tuple, in the caller's memory; NULL: none */
 	BTDedupStateData *posting;	/* its TIDs, if nitems > 0 */
 
 	/* the file */
@@ -442,14 +440,12 @@ page_writer_begin(Relation heap, Relation index, PageHandover *handover)
 	for (int att = 0; att < desc->natts; att++)
 		writer->fixed_width &= TupleDescAttr(desc, att)->attlen > 0;
 	writer->first_len = TupleDescAttr(desc, 0)->attlen;
-	writer->space[0] = palloc(PAGE_WRITER_TUPLE);
-	writer->space[1] = palloc(PAGE_WRITER_TUPLE);
 	writer->posting = palloc0(sizeof(BTDedupStateData));
 	writer->posting->deduplicate = true;
 	writer->posting->maxpostingsize = POSTING_MAX;
 	writer->posting->htids = palloc(POSTING_MAX);
 	writer->wal = RelationNeedsWAL(index);
-	writer->file = index_file_open(index);
+	writer->file = index_file_open(index, handover == NULL);
 	writer->handover = handover;
 	begin_extent(writer, 0);
 	/* the place of the metapage */
@@ -525,12 +521,6 @@ add_leaf_tuple(PageWriter *writer, IndexTuple itup, Size posting)
 	add_to_level(writer, writer->leaves, itup, posting);
 }
 
-char *
-page_writer_space(PageWriter *writer)
-{
-	return writer->space[1 - writer->used];
-}
-
 void
 page_writer_add(PageWriter *writer, IndexTuple itup)
 {
@@ -558,11 +548,10 @@ add_waiting(PageWriter *writer)
 	posting->phystupsize = 0;
 }
 
-void
-page_writer_add_deduplicated(PageWriter *writer)
+bool
+page_writer_add_deduplicated(PageWriter *writer, IndexTuple itup)
 {
 	BTDedupStateData *posting = writer->posting;
-	IndexTuple	itup = (IndexTuple) writer->space[1 - writer->used];
 
 	if (writer->waiting != NULL)
 	{
@@ -571,12 +560,12 @@ page_writer_add_deduplicated(PageWriter *writer)
 			if (posting->nitems == 0)
 				_bt_dedup_start_pending(posting, writer->waiting, InvalidOffsetNumber);
 			if (_bt_dedup_save_htid(posting, itup))
-				return;
+				return false;
 		}
 		add_waiting(writer);
 	}
-	writer->used = 1 - writer->used;
 	writer->waiting = itup;
+	return true;
 }
 
 BlockNumber

@@ -52,6 +52,16 @@ $session->query('SELECT 1');
 like($session->{stderr}, qr/gpusort built index "s3": route/, 'built by gpusort');
 ok(!flushed_by_checkpoint('s3'), 'a build flushes its index if a checkpoint has begun meanwhile');
 
+# a larger file gets its space in advance; unused space is released
+$node->safe_psql('postgres',
+	'CREATE UNLOGGED TABLE wide AS SELECT repeat(md5(i::text), 8) AS s FROM generate_series(1, 40000) i');
+all_built($node, 'an index of more than 8 MB', 'CREATE INDEX s4 ON wide (s)', 's4');
+$node->safe_psql('postgres', 'CHECKPOINT');
+my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('s4')");
+my ($size, $space) = ((stat $file)[7], (stat $file)[12] * 512);
+cmp_ok($size, '>', 10 * 1024 * 1024, 'its size');
+cmp_ok($space, '<', $size + 1024 * 1024, 'it has no more space than it needs');
+
 $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', "SELECT check_indexes('t')"), '2', 'after the crash: amcheck');
