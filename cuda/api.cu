@@ -205,6 +205,8 @@ static const GpusortCudaApi api = {
 	costs,
 	sort_scratch,
 	sort_run,
+	gpusort_groups_scratch,
+	gpusort_groups_run,
 	gpusort_gather_scratch,
 	gpusort_gather_plan,
 	gpusort_gather_rows

@@ -91,6 +91,10 @@ extern GpusortStatus gpusort_copy_out(GpusortStream *stream, void *host_dst,
 extern GpusortStatus gpusort_copy_within(GpusortStream *stream, void *device_dst,
 										 const void *device_src, uint64_t bytes,
 										 GpusortError *err);
+extern GpusortStatus gpusort_groups_scratch(GpusortContext *ctx, const GpusortGroups *problem,
+											uint64_t *bytes, GpusortError *err);
+extern GpusortStatus gpusort_groups_run(GpusortStream *stream, const GpusortGroups *problem,
+										uint64_t *groups, GpusortError *err);
 extern GpusortStatus gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *gather,
 											uint64_t *bytes, GpusortError *err);
 extern GpusortStatus gpusort_gather_plan(GpusortStream *stream, const GpusortGather *gather,

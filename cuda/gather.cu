@@ -91,13 +91,14 @@ cut_memory(const GpusortGather *gather, void *scratch, GatherMemory *memory,
 
 /*
  * Cuts the sorted rows into chunks; one warp.  Each chunk ends before the last
- * row whose offset is at most chunk_units behind the chunk's first one.  The 32
+ * row whose offset, with the overhead of the rows before it, is at most
+ * chunk_units behind the chunk's first one.  The 32
  * lanes test 32 points of the interval of candidates at a time, which takes
  * five or six steps for a chunk.
  */
 __global__ static void
 cut_chunks_kernel(const uint64_t *out_offset, uint32_t n, uint64_t chunk_units,
-				  uint32_t max_chunks, uint32_t *chunk_row, GatherPlan *plan)
+				  uint32_t overhead_units, uint32_t max_chunks, uint32_t *chunk_row, GatherPlan *plan)
 {
 	uint32_t	lane = threadIdx.x;
 	uint32_t	row = 0;
@@ -117,7 +118,7 @@ cut_chunks_kernel(const uint64_t *out_offset, uint32_t n, uint64_t chunk_units,
 			uint64_t	step = (hi - lo + 31) / 32;
 			uint64_t	at = lo + lane * step;
 			uint32_t	fits = __ballot_sync(0xffffffffu,
-											 at < hi && out_offset[at] <= limit);
+											 at < hi && out_offset[at] + (at - row) * overhead_units <= limit);
 			int			last = 31 - __clz(fits);	/* lane 0's point fits */
 
 			lo += last * step;
@@ -217,7 +218,8 @@ gpusort_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t
 										   gather->n + 1, stream->cuda));
 	CUDA_TRY(start_kernel(cut_chunks_kernel, 1, 32, 0, stream->cuda,
 						  gather->out_offset, (uint32_t) gather->n,
-						  gather->chunk_units, gather->max_chunks, memory.chunk_row, memory.plan));
+						  gather->chunk_units, gather->overhead_units, gather->max_chunks,
+						  memory.chunk_row, memory.plan));
 	CUDA_TRY(cudaMemcpyAsync(&plan, memory.plan, sizeof(plan), cudaMemcpyDeviceToHost,
 							 stream->cuda));
 	CUDA_TRY(cudaMemcpyAsync(gather->chunk_row, memory.chunk_row,

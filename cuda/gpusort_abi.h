@@ -46,7 +46,7 @@ extern "C"
 #endif
 
 /* Raised with every incompatible change of this header. */
-#define GPUSORT_ABI_VERSION		7
+#define GPUSORT_ABI_VERSION		8
 
 /* ------------------------------------------------------------------------
  * Status
@@ -375,6 +375,36 @@ gpusort_keys_bytes(const GpusortCosts *costs, uint64_t n, int32_t key_bits)
 }
 
 /* ------------------------------------------------------------------------
+ * Groups: drop equal keys behind a sort
+ * ------------------------------------------------------------------------
+ *
+ * keys[] ascends in its bits [begin_bit, end_bit).  Keys that are equal in these
+ * bits are a group.  groups_run writes the first key of each group, its row id,
+ * and where the group ends: group g has the keys ends[g - 1] .. ends[g] - 1 of
+ * keys[].
+ *
+ * All arrays are device memory, 256-byte aligned, without overlap.  The outputs
+ * have room for n elements.
+ */
+typedef struct GpusortGroups
+{
+	uint64_t	n;				/* number of keys, at most 2^32 - 1 */
+	int32_t		key_width;		/* bits of a key, as in GpusortProblem */
+	int32_t		begin_bit;		/* 0 <= begin_bit < end_bit <= key_width */
+	int32_t		end_bit;
+	uint32_t	reserved;		/* 0 */
+	const void *keys;			/* n keys */
+	const uint32_t *rids;		/* n row ids; NULL: none */
+	void	   *keys_out;		/* first key of each group */
+	uint32_t   *rids_out;		/* its row id, with rids */
+	uint32_t   *ends;			/* index of the first key behind each group */
+	void	   *scratch;		/* working memory; undefined afterwards */
+	uint64_t	scratch_bytes;	/* size of scratch, at least that from
+								 * groups_scratch */
+	const volatile int32_t *cancel; /* cancel flag or NULL; see GpusortProblem */
+} GpusortGroups;
+
+/* ------------------------------------------------------------------------
  * Gather: write rows in sorted order (row mode)
  * ------------------------------------------------------------------------
  *
@@ -406,7 +436,8 @@ typedef struct GpusortGather
 
 	uint64_t	chunk_units;	/* maximal units of a chunk, and so of a row */
 	uint32_t	max_chunks;		/* maximal number of chunks */
-	uint32_t	reserved;		/* 0 */
+	uint32_t	overhead_units; /* units of a chunk that each row takes
+								 * beside its own: the caller's keys */
 	uint32_t   *chunk_row;		/* host: max_chunks + 1 entries, written by
 								 * gather_plan */
 
@@ -563,6 +594,18 @@ typedef struct GpusortCudaApi
 	GpusortStatus (*sort_run) (GpusortStream *stream, int32_t algorithm,
 							   const GpusortProblem *problem, GpusortResult *result,
 							   GpusortError *err);
+
+	/*
+	 * groups_scratch sets *bytes to the scratch that groups_run needs.  Fewer
+	 * keys need no more.
+	 *
+	 * groups_run drops equal keys, and sets *groups to the number of groups.
+	 * It blocks until the stream's work is done.
+	 */
+	GpusortStatus (*groups_scratch) (GpusortContext *ctx, const GpusortGroups *problem,
+									 uint64_t *bytes, GpusortError *err);
+	GpusortStatus (*groups_run) (GpusortStream *stream, const GpusortGroups *problem,
+								 uint64_t *groups, GpusortError *err);
 
 	/*
 	 * gather_scratch sets *bytes to the scratch that gather_plan needs.

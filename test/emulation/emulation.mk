@@ -48,7 +48,8 @@ $(EMULATED)/%: test/gpu/%.cc test/gpu/gpu_test.cuh $(emulated_library)
 
 .PHONY: gpu-emulation-check emulated-tests
 emulated-tests: $(EMULATED)/gpu_emulation_test $(EMULATED)/gpu_random_test $(EMULATED)/gpu_sample_sort_test \
-	$(EMULATED)/gpu_lead_test $(EMULATED)/gpu_kernel_test $(EMULATED)/gpu_counting_test $(EMULATED)/gpu_gather_test
+	$(EMULATED)/gpu_lead_test $(EMULATED)/gpu_kernel_test $(EMULATED)/gpu_counting_test $(EMULATED)/gpu_gather_test \
+	$(EMULATED)/gpu_groups_test
 
 gpu-emulation-check:
 	@$(MAKE) -s -f test/emulation/emulation.mk emulated-tests
@@ -59,3 +60,4 @@ gpu-emulation-check:
 	$(EMULATED)/gpu_kernel_test quick
 	$(EMULATED)/gpu_counting_test quick
 	$(EMULATED)/gpu_gather_test
+	$(EMULATED)/gpu_groups_test

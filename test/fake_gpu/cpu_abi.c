@@ -440,6 +440,8 @@ static const GpusortCudaApi api = {
 	costs,
 	cpu_abi_sort_scratch,
 	cpu_abi_queue_sort,
+	cpu_abi_groups_scratch,
+	cpu_abi_wait_groups,
 	cpu_abi_gather_scratch,
 	cpu_abi_wait_gather_plan,
 	cpu_abi_queue_gather

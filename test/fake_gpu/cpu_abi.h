@@ -63,6 +63,10 @@ extern GpusortStatus cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm
 extern GpusortStatus cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm,
 									  const GpusortProblem *problem, GpusortResult *result,
 									  GpusortError *err);
+extern GpusortStatus cpu_abi_groups_scratch(GpusortContext *ctx, const GpusortGroups *problem,
+											uint64_t *bytes, GpusortError *err);
+extern GpusortStatus cpu_abi_groups_run(GpusortStream *stream, const GpusortGroups *problem,
+										uint64_t *groups, GpusortError *err);
 extern GpusortStatus cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *gather,
 											uint64_t *bytes, GpusortError *err);
 extern GpusortStatus cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather,
@@ -110,6 +114,8 @@ extern GpusortStatus cpu_abi_copy_within(GpusortStream *stream, void *device_dst
 extern GpusortStatus cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm,
 										const GpusortProblem *problem, GpusortResult *result,
 										GpusortError *err);
+extern GpusortStatus cpu_abi_wait_groups(GpusortStream *stream, const GpusortGroups *problem,
+										 uint64_t *groups, GpusortError *err);
 extern GpusortStatus cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *gather,
 											  uint32_t *chunks, GpusortError *err);
 extern GpusortStatus cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *gather,

@@ -3,7 +3,7 @@
  *	  The fake device's sorts and gathers: see cpu_abi.c.
  *
  * All algorithms run the same byte-wise LSD radix sort over an index, which is
- * stable.  A gather copies rows one by one.
+ * stable.  Equal keys are dropped, and rows copied, one by one.
  */
 #include <string.h>
 
@@ -254,6 +254,64 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem 
 }
 
 /* ------------------------------------------------------------------------
+ * Groups
+ * ------------------------------------------------------------------------
+ */
+GpusortStatus
+cpu_abi_groups_scratch(GpusortContext *ctx, const GpusortGroups *problem, uint64_t *bytes,
+					   GpusortError *err)
+{
+	(void) ctx;
+	(void) err;
+	*bytes = problem->n * sizeof(uint32_t) + 256;
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+cpu_abi_groups_run(GpusortStream *stream, const GpusortGroups *problem, uint64_t *groups,
+				   GpusortError *err)
+{
+	GpusortProblem keys = {0};
+	uint64_t	width = (uint64_t) problem->key_width / 8;
+	uint64_t	n = 0;
+	int			nothing = cpu_abi_writes_nothing();
+
+	*groups = 0;
+	keys.keys = problem->keys;
+	keys.key_width = problem->key_width;
+	keys.begin_bit = problem->begin_bit;
+	keys.end_bit = problem->end_bit;
+	if (check_words(&keys, err) != GPUSORT_OK)
+		return GPUSORT_BAD_CALL;
+	if (!cpu_abi_in_block(stream->ctx, problem->keys, problem->n * width) ||
+		!cpu_abi_in_block(stream->ctx, problem->keys_out, problem->n * width) ||
+		!cpu_abi_in_block(stream->ctx, problem->ends, problem->n * sizeof(uint32_t)) ||
+		(problem->rids && (!cpu_abi_in_block(stream->ctx, problem->rids, problem->n * sizeof(uint32_t)) ||
+						   !cpu_abi_in_block(stream->ctx, problem->rids_out, problem->n * sizeof(uint32_t)))) ||
+		!cpu_abi_in_block(stream->ctx, problem->scratch, problem->n * sizeof(uint32_t) + 256))
+		FAIL(GPUSORT_BAD_CALL, "an array of the groups is not device memory");
+	if (problem->cancel && *problem->cancel)
+		FAIL(GPUSORT_STOPPED, "the sort was cancelled");
+	for (uint64_t i = 0; i < problem->n; i++)
+	{
+		if (i == 0 || order_bits(&keys, i) != order_bits(&keys, i - 1))
+		{
+			if (!nothing)
+			{
+				memcpy((char *) problem->keys_out + n * width, (const char *) problem->keys + i * width, width);
+				if (problem->rids)
+					problem->rids_out[n] = problem->rids[i];
+			}
+			n++;
+		}
+		if (!nothing)
+			problem->ends[n - 1] = (uint32_t) i + 1;
+	}
+	*groups = n;
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
  * Rows
  * ------------------------------------------------------------------------
  */
@@ -280,7 +338,7 @@ cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t
 					GpusortError *err)
 {
 	uint64_t	at = 0;
-	uint64_t	chunk_start = 0;
+	uint64_t	chunk_start = 0;	/* first unit of the chunk, with the overhead */
 	uint32_t	c = 0;
 
 	if (!cpu_abi_in_block(stream->ctx, gather->rows, gather->rows_units * 8) ||
@@ -294,15 +352,15 @@ cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t
 	{
 		uint32_t	units = units_of(gather, gather->order[i]);
 
-		if (units > gather->chunk_units ||
+		if (units + gather->overhead_units > gather->chunk_units ||
 			(uint64_t) gather->row_offset[gather->order[i]] + units > gather->rows_units)
 			FAIL(GPUSORT_UNSUPPORTED, "a row is longer than a chunk, or than the rows");
-		if (at + units - chunk_start > gather->chunk_units)
+		if (at + units + (i + 1) * gather->overhead_units - chunk_start > gather->chunk_units)
 		{
 			if (++c >= gather->max_chunks)
 				FAIL(GPUSORT_UNSUPPORTED, "the rows make too many chunks");
 			gather->chunk_row[c] = (uint32_t) i;
-			chunk_start = at;
+			chunk_start = at + i * gather->overhead_units;
 		}
 		gather->out_offset[i] = at;
 		at += units;

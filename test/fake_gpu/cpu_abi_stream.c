@@ -316,6 +316,15 @@ cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm, const GpusortProble
 }
 
 GpusortStatus
+cpu_abi_wait_groups(GpusortStream *stream, const GpusortGroups *problem, uint64_t *groups,
+					GpusortError *err)
+{
+	GpusortStatus status = cpu_abi_stream_wait(stream, err);
+
+	return status != GPUSORT_OK ? status : cpu_abi_groups_run(stream, problem, groups, err);
+}
+
+GpusortStatus
 cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t *chunks,
 						 GpusortError *err)
 {

@@ -35,11 +35,12 @@ fail_gather(uint64_t n, uint32_t longest, const char *detail)
 }
 
 /*
- * n rows of 1 .. longest units in random order.  With gaps, rows do not touch
+ * n rows of 1 .. longest units in random order, each with an overhead in its
+ * chunk.  With gaps, rows do not touch
  * and their lengths are passed; without, a row ends where the next begins.
  */
 static void
-check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
+check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps, uint32_t overhead = 0)
 {
 	uint64_t	seed = n * 31 + longest;
 	std::vector<uint32_t> offset(n + 1),
@@ -83,6 +84,7 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 	gather.row_units = gaps ? to_device(units) : NULL;
 	gather.order = to_device(order);
 	gather.chunk_units = chunk_units;
+	gather.overhead_units = overhead;
 	gather.max_chunks = (uint32_t) n + 1;
 	gather.chunk_row = chunk_row.data();
 	MUST(api->device_alloc(ctx, (n + 1) * 8, &out_offset, &must_err));
@@ -105,9 +107,12 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 			begin += i < chunk_row[c] ? units[order[i]] : 0;
 			end += units[order[i]];
 		}
-		if (chunk_row[c + 1] <= chunk_row[c] || end - begin > chunk_units)
+		uint64_t	beside = (uint64_t) (chunk_row[c + 1] - chunk_row[c]) * overhead;
+
+		if (chunk_row[c + 1] <= chunk_row[c] || end - begin + beside > chunk_units)
 			fail_gather(n, longest, "a chunk is empty or too large");
-		if (chunk_row[c + 1] < n && end - begin + units[order[chunk_row[c + 1]]] <= chunk_units)
+		if (chunk_row[c + 1] < n &&
+			end - begin + beside + units[order[chunk_row[c + 1]]] + overhead <= chunk_units)
 			fail_gather(n, longest, "a chunk leaves room for a row");
 		MUST(api->gather_rows(stream, &gather, chunk_row[c], chunk_row[c + 1], out, &must_err));
 		MUST(api->copy_out(stream, &got[begin], out, (end - begin) * 8, &must_err));
@@ -156,6 +161,8 @@ main(void)
 		check_gather(100003, 7, 4096, gaps);
 		check_gather(20011, 300, 100000, gaps);
 		check_gather(20011, 3, UINT64_C(1) << 40, gaps);
+		check_gather(1000, 40, 200, gaps, 2);
+		check_gather(20011, 3, 4096, gaps, 3);
 	}
 	return close_library("gpu gather");
 }
