@@ -52,6 +52,11 @@ typedef struct RouteGpu
 	bool		keys_only;		/* keys travel without rids */
 	bool		keys_back;		/* sorted keys are copied back */
 	bool		distinct;		/* no two keys are equal */
+
+	/* the device drops rows whose keys are equal from bit equal_bit on */
+	bool		drop;
+	int			equal_bit;
+	double		rows_back;		/* expected rows of the result; 0: all */
 	GpusortDistribution key_distribution;	/* from gpu_sample_keys() */
 	unsigned	algorithms;		/* of the library: a bit per AlgorithmId */
 	const GpusortCosts *costs;	/* the library's; set if key_width is not 0 */
@@ -382,6 +387,8 @@ typedef struct GpuRowsFacts
 {
 	double		rows;			/* expected rows of the sort */
 	double		rows_here;		/* rows in the host's memory already */
+	double		rows_back;		/* rows that the device keeps; 0: all */
+	double		run_rows_back;	/* rows that the runs of a CPU sort keep; 0: all */
 	double		row_bytes;
 	double		key_cost;		/* bytes per row for keys in a CPU sort */
 	double		memory;			/* memory limit of the CPU sort, in bytes */

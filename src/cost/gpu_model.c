@@ -238,8 +238,10 @@ gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms 
 	const GpuFactors *factors = facts->gpu.factors;
 	double		key_bytes = facts->gpu.key_width / 8;
 	double		rid_bytes = facts->gpu.keys_only ? 0 : sizeof(uint32_t);
+	double		end_bytes = facts->gpu.drop ? sizeof(uint32_t) : 0;
+	double		rows_back = facts->gpu.rows_back > 0 ? facts->gpu.rows_back : facts->n;
 	double		up_bytes = facts->n * (key_bytes + rid_bytes);
-	double		down_bytes = facts->n * (rid_bytes + (facts->gpu.keys_back ? key_bytes : 0));
+	double		down_bytes = rows_back * (rid_bytes + end_bytes + (facts->gpu.keys_back ? key_bytes : 0));
 	double		up_ns;
 	double		down_ns;
 
@@ -247,7 +249,7 @@ gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms 
 	terms->library_us[GPU_TERM_UP] = up_bytes * costs->copy_ns / 1000;
 	terms->library_us[GPU_TERM_SORT] = gpu_sort_us(algorithm->id, facts);
 	terms->library_us[GPU_TERM_DOWN] = down_bytes * costs->copy_ns / 1000;
-	terms->library_us[GPU_TERM_HOST] = facts->n * HOST_RIDS_NS / 1000;
+	terms->library_us[GPU_TERM_HOST] = (facts->n + rows_back) / 2 * HOST_RIDS_NS / 1000;
 	memcpy(terms->us, terms->library_us, sizeof(terms->us));
 	if (factors == NULL)
 		return;
@@ -304,6 +306,7 @@ gpu_choose(const RouteFacts *facts, double *us)
  *	 and returning rows, and the other constants contain it.
  * - Rows with equal keys need their ties resolved, and rows whose key repeats often
  *	 are visited at random addresses as on the CPU.  They gain nothing.
+ * - Duplicates are not returned: the CPU drops them, and the device if it can.
  * - Rows that exceed the memory of one device are merged from parts on several.
  * - Rows that exceed the memory of all devices become runs, as on the CPU; or they
  *	 return to the host if it has the memory.  They gain by the sort alone.
@@ -314,22 +317,25 @@ gpu_rows_gain_us(const GpuRowsFacts *facts)
 	double		rows = facts->rows;
 	double		to_come = fmax(rows - facts->rows_here, 0);
 	double		bytes = rows * facts->row_bytes;
-	double		bus_ns = fmax(facts->up_ns - BUS_HIDDEN_NS, 0) + fmax(facts->down_ns - BUS_HIDDEN_NS, 0);
+	double		back = facts->rows_back > 0 ? facts->rows_back : rows;
+	double		in_runs = facts->run_rows_back > 0 ? facts->run_rows_back / rows : 1;
+	double		bus_ns = bytes * fmax(facts->up_ns - BUS_HIDDEN_NS, 0) +
+		back * facts->row_bytes * fmax(facts->down_ns - BUS_HIDDEN_NS, 0);
 	bool		spills = bytes + rows * facts->key_cost > facts->memory;
 	bool		known = facts->device_memory > 0;
 	bool		in_parts = known && facts->device_bytes > facts->device_memory;
 	double		all_memory = fmax(facts->all_memory, facts->device_memory);
 	double		stay = known ? fmin(all_memory / facts->device_bytes, 1) : 1;
 	double		unrepeated = facts->resolver ? 1 - facts->repeated : 1;
-	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bytes * bus_ns -
+	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bus_ns -
 		(facts->resolver ? rows * RESOLVE_NS : 0);
 
 	if (in_parts && !spills && stay < 1)
 		ns -= fmin(facts->device_memory, bytes) * (MOVE_NS + FAULT_NS);
 	else
-		ns += stay * ((facts->ordered ? 0 : unrepeated * rows * MISS_NS) +
+		ns += stay * ((facts->ordered ? 0 : unrepeated * back * MISS_NS) +
 					  unrepeated * to_come * facts->row_bytes * FAULT_NS +
-					  (spills ? bytes * SPILL_NS : 0) - (in_parts ? rows * ROW_MERGE_NS : 0));
+					  (spills ? in_runs * bytes * SPILL_NS : 0) - (in_parts ? rows * ROW_MERGE_NS : 0));
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }
 

@@ -146,6 +146,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	to->distinct = report->distinct;
 	to->dropped_in_batches = report->dropped_in_batches;
 	to->dropped_in_merges = report->dropped_in_merges;
+	to->dropped_on_device = report->dropped_on_device;
 	to->page_rows = report->page_rows;
 	to->peak_kb = (int64) ((report->memory_peak + 1023) / 1024);
 	to->spilled = report->runs > 0;
@@ -157,18 +158,22 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 
 /* Shows how many duplicates a sort with distinct columns has dropped. */
 static void
-explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, ExplainState *es)
+explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 on_device, ExplainState *es)
 {
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str, "%sDuplicates Dropped: batches=" UINT64_FORMAT " merges=" UINT64_FORMAT "\n",
+		appendStringInfo(es->str, "%sDuplicates Dropped: batches=" UINT64_FORMAT " merges=" UINT64_FORMAT,
 						 prefix, in_batches, in_merges);
+		if (on_device > 0)
+			appendStringInfo(es->str, " gpu=" UINT64_FORMAT, on_device);
+		appendStringInfoChar(es->str, '\n');
 	}
 	else
 	{
 		ExplainPropertyUInteger("Duplicates Dropped in Batches", NULL, in_batches, es);
 		ExplainPropertyUInteger("Duplicates Dropped in Merges", NULL, in_merges, es);
+		ExplainPropertyUInteger("Duplicates Dropped on Device", NULL, on_device, es);
 	}
 }
 
@@ -192,7 +197,7 @@ explain_report(const ParticipantReport *report, const char *prefix, ExplainState
 	}
 	ExplainPropertyText(psprintf("%sSort Route", prefix), report->route, es);
 	if (report->distinct)
-		explain_dropped(prefix, report->dropped_in_batches, report->dropped_in_merges, es);
+		explain_dropped(prefix, report->dropped_in_batches, report->dropped_in_merges, report->dropped_on_device, es);
 	if (es->verbose)
 	{
 		ExplainPropertyUInteger(psprintf("%sSort Rows by Page", prefix), NULL,
@@ -352,7 +357,7 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	else
 		ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
 	if (node->merge != NULL && node->merge->distinct > 0)
-		explain_dropped("", 0, node->merge->dropped, es);
+		explain_dropped("", 0, node->merge->dropped, 0, es);
 }
 
 static void

@@ -56,9 +56,11 @@ extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 /*
  * The number of leading key columns whose duplicates are not wanted; 0: all rows are
  * wanted.  The node may leave out rows that are equal to the row before in these columns.
+ * groups: the planner's estimate of the number of their values; 0: unknown.
  */
-extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct);
+extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups);
 extern int	gpusort_plan_distinct(const CustomScan *cscan);
+extern double gpusort_plan_groups(const CustomScan *cscan);
 
 /* Changes keys that are column "from" of the child to column "to". */
 extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);

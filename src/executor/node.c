@@ -218,6 +218,7 @@ gpusort_run(GpuSortState *node)
 		spec.random_access = node->random_access;
 		spec.keys_only = node->keys_only;
 		spec.distinct = node->distinct;
+		spec.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
 		spec.can_rerun = gpusort_can_rerun;
 		spec.can_rerun_arg = outer;
 		/* reading the clock takes long compared with a sort of ten rows */

@@ -242,13 +242,8 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	facts.bound = node->partial->bound;
 	facts.keys = node->keys;
 	facts.nkeys = node->nkeys;
-
-	/*
-	 * Participants drop duplicates before they send rows.  A device returns
-	 * every duplicate.
-	 */
-	if (node->partial->spec.distinct > 0 && forced == NULL)
-		return false;
+	if (node->partial->spec.distinct > 0)
+		facts.groups = node->partial->spec.groups > 0 ? node->partial->spec.groups : facts.rows;
 
 	/*
 	 * The child must be repeatable, in case the device fails, and the run
@@ -466,8 +461,9 @@ next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 	if (!sorter_failed(node->partial->sorter))
 		return false;
 	ExecClearTuple(slot);
-	/* rows from the device contain duplicates, so the second run must not drop them */
-	node->partial->spec.distinct = 0;
+	/* if the rows from the device contain duplicates, the second run must not drop them */
+	if (!node->partial->result->dropped)
+		node->partial->spec.distinct = 0;
 	returned_rows_begin(&node->returned);
 	restart_without_device(node);
 	parallel_sort_start(node);

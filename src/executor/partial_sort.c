@@ -260,6 +260,7 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	partial->spec.keys = partial->keys;
 	partial->spec.nkeys = partial->nkeys;
 	partial->spec.distinct = gpusort_plan_distinct(cscan);
+	partial->spec.groups = gpusort_plan_groups(cscan);
 	partial->spec.node = css->ss.ps.plan->plan_node_id - PARTIAL_SORT_NODE_ID;
 	partial->spec.can_rerun = sort_cannot_rerun;
 	Assert(css->ss.ps.ps_ProjInfo == NULL);

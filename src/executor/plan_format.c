@@ -4,7 +4,7 @@
  *
  * Plan trees are copied, written and read.  So custom_private has lists of
  * numbers: a list for each property of a key column, with an element for each
- * column; then the number of distinct columns, and the length of a GpuSort
+ * column; then the number of distinct columns and of their values, and the length of a GpuSort
  * Incremental's prefix.  custom_exprs has the two expressions of the Limit above,
  * because PostgreSQL walks and fixes up these expressions with the plan.
  *
@@ -71,7 +71,7 @@ gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *li
 	cscan->custom_private = NIL;
 	for (int i = 0; i < PLAN_LISTS; i++)
 		cscan->custom_private = lappend(cscan->custom_private, lists[i]);
-	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(0));
+	cscan->custom_private = lappend(cscan->custom_private, list_make2_int(0, 0));
 	if (limit != NULL)
 		cscan->custom_exprs = list_make2(limit->limitCount, limit->limitOffset);
 }
@@ -112,15 +112,24 @@ incremental_plan_prefix(const CustomScan *cscan)
 }
 
 void
-gpusort_plan_set_distinct(CustomScan *cscan, int distinct)
+gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups)
 {
-	linitial_int((List *) list_nth(cscan->custom_private, PLAN_LISTS)) = distinct;
+	List	   *list = list_nth(cscan->custom_private, PLAN_LISTS);
+
+	linitial_int(list) = distinct;
+	lsecond_int(list) = (int) Min(groups, PG_INT32_MAX);
 }
 
 int
 gpusort_plan_distinct(const CustomScan *cscan)
 {
 	return linitial_int((List *) list_nth(cscan->custom_private, PLAN_LISTS));
+}
+
+double
+gpusort_plan_groups(const CustomScan *cscan)
+{
+	return lsecond_int((List *) list_nth(cscan->custom_private, PLAN_LISTS));
 }
 
 void

@@ -14,6 +14,12 @@
  *	pairs	With SortSpec.proven each key comes back with its rid.  The checksum covers the
  *			pairs, and the rids of equal keys must ascend.  So the result is the one stable
  *			order of the rows, before the first row is returned.
+ *	groups	If the device drops duplicates, it returns the first key of each group and
+ *			the number of its rows.  Keys must ascend strictly; the checksum that these
+ *			keys have, each counted as often as its group has rows, must be that of the
+ *			keys that were sent.  So each value comes once, and each dropped row has the
+ *			key of a row that came back.  In row mode the mark of each row must be that
+ *			of its key.
  *
  * In other sorts only gpusort.verify checks that rids are in the order of their keys, since
  * that costs a cache miss per row.
@@ -105,26 +111,6 @@ device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 	return false;
 }
 
-/*
- * A key's part of the checksum.  It must not be linear in the key: otherwise keys 1, 2, 3 and
- * 2, 2, 2 would have the same checksum.
- */
-static inline uint64
-hash_key(const JobSecret *secret, uint64 key)
-{
-	uint64		hash = job_secret_mix(secret, key);
-
-	return hash ^ hash >> 32;
-}
-
-static inline uint64
-hash_key128(const JobSecret *secret, Key128 key)
-{
-	uint64		hash = job_secret_mix(secret, (uint64) key) + (uint64) (key >> 64) * secret->high_factor;
-
-	return hash ^ hash >> 32;
-}
-
 /* A pair's part of the checksum.  hash is that of the key. */
 static inline uint64
 hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
@@ -133,6 +119,9 @@ hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
 	hash = (hash ^ rid * secret->high_factor) * secret->factor;
 	return hash ^ hash >> 32;
 }
+
+#define KEY_HASH(key_t, key) \
+	(sizeof(key_t) <= sizeof(uint64) ? key_hash(secret, (uint64) (key)) : key_hash128(secret, (key)))
 
 /* Body of scan_keys() for one key type. */
 #define SCAN_KEYS(key_t) \
@@ -143,7 +132,7 @@ hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
 		for (size_t i = 0; i < n; i++) \
 		{ \
 			descends |= k[i] < prev; \
-			sum += sizeof(key_t) <= sizeof(uint64) ? hash_key(secret, (uint64) k[i]) : hash_key128(secret, k[i]); \
+			sum += KEY_HASH(key_t, k[i] >> cut); \
 			prev = k[i]; \
 		} \
 		*last = prev; \
@@ -160,8 +149,7 @@ hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
 		for (size_t i = 0; i < n; i++) \
 		{ \
 			descends |= (k[i] < prev) | ((k[i] == prev) & (rids[i] < prev_rid)); \
-			sum += hash_pair(secret, sizeof(key_t) <= sizeof(uint64) ? hash_key(secret, (uint64) k[i]) : \
-							 hash_key128(secret, k[i]), rids[i]); \
+			sum += hash_pair(secret, KEY_HASH(key_t, k[i]), rids[i]); \
 			prev = k[i]; \
 			prev_rid = rids[i]; \
 		} \
@@ -175,10 +163,11 @@ hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
  * *last, the key before them; *last becomes the last key.
  */
 static uint64
-scan_keys(const JobSecret *of_job, const char *keys, int width, size_t n, Key128 *last, bool *ascending)
+scan_keys(const KeyCheck *check, const char *keys, int width, size_t n, Key128 *last, bool *ascending)
 {
-	JobSecret	copy = *of_job;
+	JobSecret	copy = check->secret;
 	const JobSecret *secret = &copy;
+	int			cut = check->cut;
 	uint64		sum = 0;
 
 	if (width == 32)
@@ -192,10 +181,10 @@ scan_keys(const JobSecret *of_job, const char *keys, int width, size_t n, Key128
 
 /* The same for pairs; *last_rid is the rid of *last. */
 static uint64
-scan_pairs(const JobSecret *of_job, const char *keys, const uint32 *rids, int width, size_t n, Key128 *last,
+scan_pairs(const KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n, Key128 *last,
 		   uint32 *last_rid, bool *ascending)
 {
-	JobSecret	copy = *of_job;
+	JobSecret	copy = check->secret;
 	const JobSecret *secret = &copy;
 	uint64		sum = 0;
 
@@ -209,14 +198,14 @@ scan_pairs(const JobSecret *of_job, const char *keys, const uint32 *rids, int wi
 }
 
 uint64
-device_check_sum(const JobSecret *secret, const char *keys, const uint32 *rids, int width, size_t n)
+device_check_sum(const KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n)
 {
 	Key128		last = 0;
 	uint32		last_rid = 0;
 	bool		ascending;
 
-	return rids == NULL ? scan_keys(secret, keys, width, n, &last, &ascending) :
-		scan_pairs(secret, keys, rids, width, n, &last, &last_rid, &ascending);
+	return rids == NULL ? scan_keys(check, keys, width, n, &last, &ascending) :
+		scan_pairs(check, keys, rids, width, n, &last, &last_rid, &ascending);
 }
 
 bool
@@ -225,8 +214,8 @@ device_check_keys(KeyCheck *check, const char *keys, const uint32 *rids, int wid
 	Key128		last_key = check->last;
 	uint32		last_rid = check->last_rid;
 	bool		ascending;
-	uint64		sum = rids == NULL ? scan_keys(&check->secret, keys, width, n, &last_key, &ascending) :
-		scan_pairs(&check->secret, keys, rids, width, n, &last_key, &last_rid, &ascending);
+	uint64		sum = rids == NULL ? scan_keys(check, keys, width, n, &last_key, &ascending) :
+		scan_pairs(check, keys, rids, width, n, &last_key, &last_rid, &ascending);
 
 	if (!ascending || (last && check->sum != sum))
 		return false;
@@ -234,6 +223,46 @@ device_check_keys(KeyCheck *check, const char *keys, const uint32 *rids, int wid
 	check->last_rid = last_rid;
 	check->sum -= sum;
 	return true;
+}
+
+/* Body of device_check_groups() for one key type. */
+#define SCAN_GROUPS(key_t) \
+	do { \
+		const key_t *k = (const key_t *) keys; \
+		key_t		prev = (key_t) check->last; \
+		for (size_t i = 0; i < n; i++) \
+		{ \
+			key_t		key = k[i] >> cut; \
+			uint32		end = ends[i]; \
+			wrong |= (key <= prev && (i > 0 || !first)) | (end <= rows); \
+			sum += KEY_HASH(key_t, key) * (end - rows); \
+			rows = end; \
+			prev = key; \
+		} \
+		check->last = prev; \
+	} while (0)
+
+bool
+device_check_groups(KeyCheck *check, const char *keys, const uint32 *ends, int width, size_t n, bool last,
+					uint64 all_rows)
+{
+	JobSecret	copy = check->secret;
+	const JobSecret *secret = &copy;
+	int			cut = check->cut;
+	uint64		rows = check->rows;
+	bool		first = rows == 0;
+	bool		wrong = false;
+	uint64		sum = 0;
+
+	if (width == 32)
+		SCAN_GROUPS(uint32);
+	else if (width == 64)
+		SCAN_GROUPS(uint64);
+	else
+		SCAN_GROUPS(Key128);
+	check->rows = rows;
+	check->sum -= sum;
+	return !wrong && rows <= all_rows && (!last || (check->sum == 0 && rows == all_rows));
 }
 
 void

@@ -33,16 +33,18 @@ extern void device_route_job(const RouteFacts *facts, const RouteDecision *decis
 typedef struct KeyCheck
 {
 	JobSecret	secret;			/* of this sort; set before a job is opened */
+	int			cut;			/* lowest bits of the keys that do not count */
 	uint64		sum;			/* checksum of the keys still to come back */
 	Key128		last;			/* the last key that came back */
 	uint32		last_rid;		/* ... and its rid, if rids are checked */
+	uint64		rows;			/* rows of the groups that came back */
 } KeyCheck;
 
 /*
  * The checksum of n keys of width bits, or, if rids are not NULL, of n pairs of a key and a
  * rid.  It does not depend on their order.
  */
-extern uint64 device_check_sum(const JobSecret *secret, const char *keys, const uint32 *rids, int width, size_t n);
+extern uint64 device_check_sum(const KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n);
 
 /*
  * Checks n keys that came back: they must ascend, also from the keys before them.  With
@@ -51,6 +53,14 @@ extern uint64 device_check_sum(const JobSecret *secret, const char *keys, const 
  */
 extern bool device_check_keys(KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n,
 							  bool last);
+
+/*
+ * Checks n keys that came back from a device that drops duplicates, and the ends of their
+ * groups: the keys must ascend strictly, also from the keys before them.  With last, the
+ * groups must have this number of rows, and the checksum of the keys that were sent.
+ */
+extern bool device_check_groups(KeyCheck *check, const char *keys, const uint32 *ends, int width, size_t n,
+								bool last, uint64 rows);
 
 /* ------------------------------------------------------------------------
  * Row mode of a parallel sort: producers send their rows into one job, the leader reads them
@@ -82,6 +92,7 @@ typedef struct DeviceSent
 	uint64		rows;
 	uint64		units;			/* length of the rows in units of 8 bytes */
 	uint64		sum;			/* sum of row_sum() */
+	uint64		key_sum;		/* checksum of the keys, if duplicates are dropped */
 	uint64		bytes;			/* that crossed the bus */
 } DeviceSent;
 

@@ -149,6 +149,26 @@ device_row_key64(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWrite
 	return true;
 }
 
+/*
+ * A key's part of a checksum.  It must not be linear in the key: otherwise keys 1, 2, 3 and
+ * 2, 2, 2 would have the same checksum.
+ */
+static inline uint64
+key_hash(const JobSecret *secret, uint64 key)
+{
+	uint64		hash = job_secret_mix(secret, key);
+
+	return hash ^ hash >> 32;
+}
+
+static inline uint64
+key_hash128(const JobSecret *secret, Key128 key)
+{
+	uint64		hash = job_secret_mix(secret, (uint64) key) + (uint64) (key >> 64) * secret->high_factor;
+
+	return hash ^ hash >> 32;
+}
+
 /* Key i of an array of keys. */
 static inline Key128
 device_key_at(const char *keys, int width, size_t i)
@@ -395,6 +415,8 @@ typedef struct DeviceRows
 	uint64		base;
 	uint64		sum;			/* sum of row_sum() */
 	JobSecret	secret;			/* for the rows' checksums */
+	bool		marked;			/* rows have marks */
+	KeyCheck	keys;			/* of the groups, if duplicates are dropped */
 
 	/* the chunk that is read */
 	bool		held;			/* there is such a chunk */
@@ -455,12 +477,25 @@ extern void device_rows_fail(DeviceRows *dev);
 extern void device_rows_show(DeviceRows *dev);
 extern void device_rows_show_none(DeviceRows *dev);
 
-/* Does dev->returned_rows note single rows?  If keys are inexact: only their number and sum. */
+/*
+ * Does dev->returned_rows note single rows?  If keys are inexact, or duplicates are dropped:
+ * only their number and sum.
+ */
 static inline bool
 device_rows_notes_returned(const DeviceRows *dev)
 {
-	return dev->returned_rows != NULL && dev->layout.layout.exact;
+	return dev->returned_rows != NULL && dev->layout.layout.exact && !dev->spec.drop;
 }
+
+/* Rows of the job's result; known when its first chunk is here. */
+static inline uint64
+device_rows_down(const DeviceRows *dev)
+{
+	return dev->spec.drop ? dev->job->rows_down : dev->rows;
+}
+
+/* The job is to be opened, and its spec is set: prepares the checks of the rows.  False: no secret. */
+extern bool device_rows_prepare_checks(DeviceRows *dev);
 
 /*
  * The next chunk of the result becomes the stream's.  False at the end, and if the device

@@ -10,6 +10,10 @@
  * If the CPU needs no more than the hand-over of a job costs, nothing else is computed.
  * Keys are sampled only if the router chooses the GPU: presorted input stays on the CPU,
  * and skewed keys need another algorithm.
+ *
+ * A sort with distinct columns lets the device drop duplicates if its keys are exact in
+ * these columns and at most DROP_SHARE of the rows are expected to stay.  Otherwise checking
+ * the groups would take longer than returning all rows.
  */
 #include "postgres.h"
 
@@ -23,6 +27,8 @@
 #include "service/service.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
+
+#define DROP_SHARE		0.9
 
 /* Fills the facts that the CPU's algorithms depend on, for the rows of the key buffer. */
 static void
@@ -55,15 +61,41 @@ fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *lay
 	facts->forced = gpusort_forced_algorithm();
 }
 
-/* Fills the facts that the GPU's algorithms depend on.  *memory, *all_memory: see cost/store.h. */
+/* Decides whether the device drops duplicates. */
 static void
-fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts,
-			   double *memory, double *all_memory)
+fill_drop_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, RouteFacts *facts)
+{
+	DistinctTest test;
+	double		kept;
+
+	if (env->distinct == 0 || !layout->exact || layout->total_bits > 128)
+		return;
+	test = distinct_test(env->distinct_cols, layout, layout->total_bits);
+	if (!test.exact || test.cut >= Max(layout->total_bits, 1))
+		return;
+	kept = distinct_expected(env, keybuf, facts->n);
+	if (kept > facts->n * DROP_SHARE)
+		return;
+	facts->gpu.drop = facts->gpu.keys_back = true;
+	facts->gpu.equal_bit = test.cut;
+	facts->gpu.rows_back = Max(kept, 1);
+}
+
+/*
+ * Fills the facts that the GPU's algorithms depend on, behind those of the CPU.  *memory,
+ * *all_memory: see cost/store.h.
+ */
+static void
+fill_gpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
+			   RouteFacts *facts, double *memory, double *all_memory)
 {
 	facts->gpu.key_width = key_width;
 	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
 	facts->gpu.keys_only = env->spec.keys_only && !env->spec.tids;
 	facts->gpu.keys_back = env->spec.keys_only || env->spec.proven || !layout->exact;
+	facts->gpu.drop = false;
+	facts->gpu.rows_back = 0;
+	fill_drop_facts(env, keybuf, layout, facts);
 	facts->gpu.algorithms = device_algorithms();
 	device_learn_facts(facts, memory, all_memory);
 }
@@ -115,7 +147,7 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 {
 	GpuSampleSeen seen;
 
-	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
+	fill_gpu_facts(env, keybuf, layout, key_width, facts, NULL, NULL);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
@@ -175,6 +207,15 @@ device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf)
 	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) keybuf->n);
 }
 
+/* Expected rows that a CPU sort writes to runs, each of which drops its duplicates. */
+static double
+rows_kept_by_runs(const SortEnv *env, const Batch *batch, double rows, double row_bytes)
+{
+	double		run = Min(rows, env->limit / (row_bytes + batch->key_cost));
+
+	return rows / run * distinct_expected(env, &batch->keybuf, run);
+}
+
 bool
 device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
 				  int key_width, double rows, RouteFacts *facts, RouteDecision *decision)
@@ -195,7 +236,6 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	rows_spec.max_rows = (uint64) rows;
 	rows_spec.max_row_bytes = (uint64) (rows * gain.row_bytes);
 	rows_spec.key_width = key_width;
-	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 
 	/* the CPU's keys have the bits that the ranges of the buffered values need */
 	keybuf_ranges(keybuf, ranges);
@@ -205,8 +245,13 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 				   facts);
 	facts->n = (size_t) rows;
 	facts->device = device_state();
-	fill_gpu_facts(env, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
-	facts->gpu.keys_back = false;
+	fill_gpu_facts(env, keybuf, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
+	facts->gpu.keys_back = facts->gpu.drop;
+	gain.rows_back = facts->gpu.rows_back;
+	rows_spec.drop = facts->gpu.drop;
+	gain.device_bytes = (double) device_job_bytes(&rows_spec);
+	if (env->distinct > 0)
+		gain.run_rows_back = rows_kept_by_runs(env, batch, rows, gain.row_bytes);
 	gain.resolver = !layout->exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
@@ -245,8 +290,8 @@ device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayo
 	fill_cpu_facts(env, keybuf, layout, 32, facts);
 	facts->n = (size_t) rows;
 	facts->device = DEVICE_STATE_READY;
-	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
-	facts->gpu.keys_back = false;
+	fill_gpu_facts(env, keybuf, layout, key_width, facts, NULL, NULL);
+	facts->gpu.keys_back = facts->gpu.drop;
 	memset(decision, 0, sizeof(*decision));
 	if (facts->forced != NULL)
 	{
@@ -267,6 +312,8 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	spec->keys_only = facts->gpu.keys_only;
 	spec->want_keys = facts->gpu.keys_back;
 	spec->distinct = facts->gpu.distinct;
+	spec->drop = facts->gpu.drop;
+	spec->equal_bit = facts->gpu.equal_bit;
 	/* a range of PG_UINT64_MAX is saturated, and says no more than the key's width */
 	if (facts->key_range != 0 && facts->key_range != PG_UINT64_MAX)
 	{

@@ -178,6 +178,9 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	dk->parts = parts;
 	device_route_job(&dk->facts, &dk->decision, &dk->spec);
 	dk->spec.mode = DEVICE_KEYS;
+	/* parts have a known number of rows: the result has duplicates */
+	dk->spec.drop = false;
+	dk->spec.want_keys = env->spec.keys_only || env->spec.proven || !dk->layout.layout.exact;
 	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
 	if (part_rows >= PART_MIN_ROWS && part_rows < keybuf->n &&
@@ -307,7 +310,7 @@ device_parts_send(DeviceKeys *dk)
 		{
 			KeySpan		span = key_split_span(split, p, at);
 
-			dk->keys.sum += device_check_sum(&dk->keys.secret, span.keys, device_pair_rids(dk->env, span.rids),
+			dk->keys.sum += device_check_sum(&dk->keys, span.keys, device_pair_rids(dk->env, span.rids),
 											 dk->spec.key_width, span.n);
 			at += span.n;
 		}
@@ -462,7 +465,7 @@ chunk_of_job(DeviceKeys *dk, DeviceJob *job, KeyChunk *chunk)
 	{
 		size_t		read = (size_t) job->read * dk->down_per_chunk;
 
-		if (!key_chunk_next_down(job, &dk->spec, n - read, chunk))
+		if (!key_chunk_next_down(job, &dk->spec, n, read, chunk))
 			return false;
 		if (read == 0)
 			report_part_job(dk, job);

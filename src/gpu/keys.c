@@ -19,10 +19,16 @@
  * their way.  A result that is read once and forward needs the memory of one chunk: each
  * chunk replaces the one before.  A result with random access is kept whole.  The whole
  * result is received first where it is written to a run, under gpusort.verify, where keys
- * are not exact (sorted keys come back, too, and ties are resolved), and where
- * the rows are their keys (only the checksum of all keys proves that they are the input's).
+ * are not exact (sorted keys come back, too, and ties are resolved), where duplicates are
+ * dropped, and where the rows are their keys (only the checksum of all keys proves that they
+ * are the input's).
  * It is also received first in an index build (SortSpec.proven): the keys come back with
  * their rids, because a wrong order in an index would outlive the statement.
+ *
+ * Duplicates of a sort with distinct columns are dropped by the device where keys are exact
+ * and many duplicates are expected.  The first row of each group comes back, with its key and
+ * the number of the group's rows, by which the result is checked.  Where keys are inexact, the
+ * host drops duplicates when ties are resolved.  A result that streams has all duplicates.
  *
  * Memory policy: rows and key buffer as in batch.c; the result and the bitmap of
  * check.c count, too.
@@ -45,6 +51,9 @@
 
 /* The job has room for this multiple of the expected rows. */
 #define STREAM_MARGIN		1.25
+
+/* The host drops duplicates that a device leaves if at most this share of the rows stays. */
+#define DROP_HERE_SHARE		0.5
 
 /* ------------------------------------------------------------------------
  * The job
@@ -71,6 +80,7 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
 	dk->facts.device = DEVICE_STATE_NONE;
+	dk->keys.cut = dk->spec.drop ? dk->spec.equal_bit : 0;
 	if (!job_secret_make(&dk->keys.secret))
 		return false;
 	dk->job = device_job_open(dk->env->cxt, &dk->spec, device_job_bytes(&dk->spec),
@@ -118,7 +128,7 @@ device_keys_send(DeviceKeys *dk, size_t n)
 	if (chunk.rids != NULL)
 		memcpy(chunk.rids, keybuf->rids + dk->sent, n * sizeof(uint32));
 	if (dk->spec.want_keys)
-		dk->keys.sum += device_check_sum(&dk->keys.secret, chunk.keys,
+		dk->keys.sum += device_check_sum(&dk->keys, chunk.keys,
 										 device_pair_rids(dk->env, keybuf->rids + dk->sent), width, n);
 	key_chunk_post(dk->job, &dk->spec, &chunk);
 	dk->sent += n;
@@ -234,6 +244,27 @@ find_chunk_ties(DeviceKeys *dk, size_t first, size_t count, const char *keys)
 	}
 }
 
+/*
+ * Drops duplicates that the device has left, because keys are inexact, if many are expected;
+ * ties are resolved.  Neighbours are compared, which the node above does otherwise.
+ */
+static void
+drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
+{
+	SortEnv    *env = dk->env;
+	const Batch *batch = dk->batch;
+	size_t		n = sorted->n;
+
+	if (dk->spec.drop)
+		env->report.dropped_on_device += batch->keybuf.n - n;
+	else if (env->distinct > 0 && !dk->layout.layout.exact && !env->spec.keys_only &&
+			 distinct_expected(env, &batch->keybuf, n) < n * DROP_HERE_SHARE)
+	{
+		sorted->n = distinct_rids(env, &batch->arena, env->recs.ptr, n, NULL, false);
+		env->report.dropped_in_batches += n - sorted->n;
+	}
+}
+
 /* Copies the chunk's keys as records of a sort whose rows are its keys. */
 static void
 copy_keys(const KeyChunk *chunk, int width, void *recs, size_t at)
@@ -298,6 +329,13 @@ copy_pairs(const DeviceKeys *dk, const KeyChunk *chunk, void *recs, size_t at)
 	}
 }
 
+/* Rows of the result; known when its first chunk is here. */
+static size_t
+result_rows(const DeviceKeys *dk)
+{
+	return dk->spec.drop ? (size_t) dk->job->rows_down : dk->batch->keybuf.n;
+}
+
 /* The next chunk, valid until release_key_chunk().  False at the end, and if dk->failed is set. */
 static bool
 next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
@@ -306,7 +344,7 @@ next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 
 	if (dk->parts != NULL)
 		return device_parts_next(dk, chunk);
-	received = key_chunk_next_down(dk->job, &dk->spec, dk->batch->keybuf.n - dk->received, chunk);
+	received = key_chunk_next_down(dk->job, &dk->spec, dk->batch->keybuf.n, dk->received, chunk);
 	if (dk->job->failed)
 		device_keys_fail(dk, dk->job->why);
 	else if (received && dk->received == 0)
@@ -363,7 +401,7 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 static const char *
 take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 {
-	bool		last = dk->received + chunk->rows == dk->batch->keybuf.n;
+	bool		last = dk->received + chunk->rows == result_rows(dk);
 	const uint32 *rids = chunk->rids;
 
 	if (!dk->env->spec.keys_only)
@@ -376,7 +414,10 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 		if (!device_check_rids(dk, rids, chunk->rows))
 			return "a row of the result " VERIFY_NOT_FROM_INPUT;
 	}
-	if (dk->spec.want_keys &&
+	if (dk->spec.drop ?
+		!device_check_groups(&dk->keys, chunk->keys, chunk->ends, dk->spec.key_width, chunk->rows, last,
+							 dk->batch->keybuf.n) :
+		dk->spec.want_keys &&
 		!device_check_keys(&dk->keys, chunk->keys, device_pair_rids(dk->env, rids), dk->spec.key_width,
 						   chunk->rows, last))
 		return "the result's keys are out of order, or not the input's";
@@ -426,7 +467,8 @@ verify_order(DeviceKeys *dk, const Sorted *sorted)
 	char		why[sizeof(dk->why)];
 
 	if (!gpusort_verify || dk->env->spec.keys_only ||
-		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n, why))
+		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n,
+					dk->spec.drop ? dk->spec.equal_bit : -1, why))
 		return true;
 	device_keys_fail(dk, why);
 	return false;
@@ -458,6 +500,7 @@ receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 	ties = tie_groups_end(&dk->groups);
 	if (!verify_order(dk, sorted))
 		return false;
+	drop_duplicates_here(dk, sorted);
 	dk->env->report.ties += ties;
 	return true;
 }

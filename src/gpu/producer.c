@@ -19,6 +19,9 @@
  * resolves ties (row_ties.c).  As this would be its work alone, each participant examines the
  * keys of its first rows, and the sort begins again if many are equal.
  *
+ * Duplicates of a sort with distinct columns: the device drops them, or the participants
+ * sort on the CPU and drop them before they send rows.
+ *
  * Memory policy: chunks of the job and of the producers.
  *
  * On error: if the device fails, its rows are gone.  The plan below is run again, which must
@@ -79,13 +82,14 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 		device_layout_for_any(&dev->layout, &batch->keybuf, 64) &&
 		device_route_producer(env, &batch->keybuf, &dev->layout.layout, dev->layout.key_width, rows,
 							  &dev->facts, &dev->decision) &&
-		job_secret_make(&dev->secret))
+		(env->distinct == 0 || dev->facts.gpu.drop || gpusort_forced_algorithm() != NULL))
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
 		device_rows_set_room(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
-		dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
-								   DEVICE_JOB_CHUNKS, patience_us, &why);
+		if (device_rows_prepare_checks(dev))
+			dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
+									   DEVICE_JOB_CHUNKS, patience_us, &why);
 		if (dev->job != NULL && !device_job_reserve_producers(dev->job, participants, &producer->job))
 		{
 			device_job_close(dev->job);
@@ -157,6 +161,7 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 	dev->rows = sent_to_device->rows;
 	dev->units = sent_to_device->units;
 	dev->sum = sent_to_device->sum;
+	dev->keys.sum = sent_to_device->key_sum;
 	dev->job->rows_up = sent_to_device->rows;
 	dev->job->bytes_up = sent_to_device->bytes;
 	dev->env->progress.now->rows_in = sent_to_device->rows;
@@ -388,12 +393,14 @@ producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 	dev->batch = batch;
 	dev->is_producer = true;
 	dev->spec = producer->spec;
-	dev->secret = producer->secret;
+	dev->secret = dev->keys.secret = producer->secret;
+	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
 	/* the leader knows how many fit, and grows the job */
 	dev->spec.max_rows = dev->spec.max_row_bytes = PG_UINT64_MAX;
 	fits = device_layout_for_any(&dev->layout, &batch->keybuf, 64);
 	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
+	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
 	sink->has_common = sink->examined = dev->layout.layout.exact;
 	if (gpusort_forced_algorithm() != NULL)
 		sink->examined = true;
@@ -409,5 +416,6 @@ producer_sent(const Sink *sink, DeviceSent *sent_to_device)
 	sent_to_device->rows = dev->rows;
 	sent_to_device->units = dev->units;
 	sent_to_device->sum = dev->sum;
+	sent_to_device->key_sum = dev->keys.sum;
 	sent_to_device->bytes = dev->job == NULL ? 0 : dev->job->bytes_up;
 }

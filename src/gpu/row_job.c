@@ -7,7 +7,8 @@
  *
  * Checks of the result, always on: a row's own checksum before anything of the row is used,
  * so that each returned row is one that this job sent; and at the end the sum of all
- * checksums, so that no row came twice in place of another.  Where the result streams, rows
+ * checksums, so that no row came twice in place of another.  If the device drops duplicates,
+ * the keys of the rows that came back are checked instead (check.c).  Where the result streams, rows
  * have been returned by then.  The child is run again, as after any failure of the device;
  * the query ends with an ERROR if the rows that come first now are not those that were
  * returned.
@@ -191,11 +192,22 @@ device_rows_layout_chunk(DeviceRows *dev, double row_bytes)
 }
 
 bool
+device_rows_prepare_checks(DeviceRows *dev)
+{
+	if (!job_secret_make(&dev->secret))
+		return false;
+	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
+	dev->keys.secret = dev->secret;
+	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
+	return true;
+}
+
+bool
 device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why)
 {
 	set_part_room(dev, &dev->spec, rows, row_bytes);
 	*why = DEVICE_STATE_NONE;
-	if (!job_secret_make(&dev->secret))
+	if (!device_rows_prepare_checks(dev))
 		return false;
 	dev->job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 							   DEVICE_JOB_CHUNKS, 0, why);
@@ -224,6 +236,7 @@ report_sort(DeviceRows *dev)
 
 	device_report_job(env, &done);
 	env->report.device_rows += dev->rows;
+	env->report.dropped_on_device += dev->rows - device_rows_down(dev);
 	device_report_part(env, dev->job, dev->rows);
 	sort_env_note_memory(env, batch_held(dev->batch) +
 						 (dev->job->slot == NULL ? 0 :
@@ -257,6 +270,35 @@ release_held(DeviceRows *dev)
 	device_job_release(dev->job);
 }
 
+/* Are the keys of the chunk's rows, and the ends of their groups, right?  Do the rows have these keys? */
+static bool
+groups_are_right(DeviceRows *dev, const char *chunk, const DeviceChunkDesc *desc)
+{
+	const uint32 *ends = (const uint32 *) (chunk + desc->ends_at);
+	const char *row = chunk + desc->rows_at;
+	const char *end = chunk + device_shared->chunk_size;
+	bool		last = dev->returned + desc->rows == dev->job->rows_down;
+
+	if (!device_check_groups(&dev->keys, chunk, ends, dev->spec.key_width, desc->rows, last, dev->rows))
+		return false;
+	for (uint32 i = 0; i < desc->rows; i++)
+	{
+		Key128		key = device_key_at(chunk, dev->spec.key_width, i);
+		char		header[ROW_SUM_HEADER];
+		Size		size;
+
+		/* the checksum that proves a row's length and mark is tested when the row is read */
+		row_set_mark(header, (uint64) (key >> 64), (uint64) key);
+		if ((Size) (end - row) < ROW_SUM_HEADER || row_mark(row) != row_mark(header))
+			return false;
+		size = MAXALIGN((Size) ((const MinimalTupleData *) row)->t_len);
+		if (size > (Size) (end - row))
+			return false;
+		row += size;
+	}
+	return true;
+}
+
 /*
  * The next chunk of the result.  NULL at the end, where the number and the checksum of all
  * rows must be right.  job->failed is set if something is wrong.
@@ -268,11 +310,11 @@ next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	char	   *chunk = device_job_next_down(dev->job, desc);
 	uint64		sum;
 
-	if (chunk == NULL && !dev->job->failed && returned != dev->rows)
+	if (chunk == NULL && !dev->job->failed && returned != device_rows_down(dev))
 		device_job_fail(dev->job, DEVICE_TOO_FEW_ROWS);
-	else if (chunk == NULL && !dev->job->failed && stream->sum != dev->sum)
+	else if (chunk == NULL && !dev->job->failed && !dev->spec.drop && stream->sum != dev->sum)
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
-	else if (chunk != NULL && desc->rows > dev->rows - returned)
+	else if (chunk != NULL && (device_rows_down(dev) > dev->rows || desc->rows > device_rows_down(dev) - returned))
 		device_job_fail(dev->job, "the device sent too many rows");
 	else if (chunk != NULL && dev->held &&
 			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->secret, &sum))
@@ -306,6 +348,12 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 		device_rows_fail(dev);
 	if (dev->job->failed || chunk == NULL)
 		return false;
+	if (dev->spec.drop && !groups_are_right(dev, chunk, &desc))
+	{
+		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
+		device_rows_fail(dev);
+		return false;
+	}
 	if (dev->returned == 0)
 		report_sort(dev);
 	dev->held = true;

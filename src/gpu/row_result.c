@@ -73,12 +73,19 @@ next_sorted_row(DeviceRows *dev, RowStream *stream)
  * ------------------------------------------------------------------------
  */
 
-/* gpusort.verify: is the row in order after the one before it?  Keeps a copy for the next call. */
+/*
+ * gpusort.verify: is the row in order after the one before it, and no duplicate where these
+ * are dropped?  Keeps a copy for the next call.
+ */
 static bool
 verify_row(DeviceRows *dev, StringInfo before, MinimalTuple row)
 {
-	bool		in_order = before->len == 0 ||
-		tiebreak_compare(dev->env->tiebreak, (MinimalTuple) before->data, row) <= 0;
+	const SortEnv *env = dev->env;
+	MinimalTuple last = (MinimalTuple) before->data;
+	bool		in_order = before->len == 0 || tiebreak_compare(env->tiebreak, last, row) <= 0;
+
+	if (in_order && before->len > 0 && dev->spec.drop)
+		in_order = !tiebreak_equal(env->tiebreak, env->distinct, last, row);
 
 	resetStringInfo(before);
 	appendBinaryStringInfo(before, (const char *) row, row->t_len);
@@ -183,7 +190,7 @@ next_checked_chunk(DeviceRows *dev)
 	dev->copy_left = stream->next - dev->copy;
 	if (stream->left > 0)
 		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
-	else if (dev->returned + dev->held_rows == dev->rows && stream->sum != dev->sum)
+	else if (!dev->spec.drop && dev->returned + dev->held_rows == dev->rows && stream->sum != dev->sum)
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
 	if (dev->job->failed)
 		device_rows_fail(dev);
@@ -247,7 +254,7 @@ source_read(RunSource *source, char *to, Size size)
 	memcpy(to, dev->copy, size);
 	dev->copy += size;
 	dev->copy_left -= size;
-	source->more = dev->copy_left > 0 || dev->returned + dev->held_rows < dev->rows;
+	source->more = dev->copy_left > 0 || dev->returned + dev->held_rows < device_rows_down(dev);
 	return size;
 }
 
@@ -299,11 +306,13 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		result->returned = dev->returned - resolver_unreturned(dev, &sum) +
 			(dev->held ? dev->held_rows - stream->stream.left - stream->stream.behind : 0);
 		result->returned_sum = stream->stream.sum - sum;
+		result->dropped = dev->spec.drop;
 		if (dev->returned_rows != NULL && !device_rows_notes_returned(dev))
 		{
 			returned_rows_reset(dev->returned_rows);
 			dev->returned_rows->before = result->returned;
 			dev->returned_rows->before_sum = result->returned_sum;
+			dev->returned_rows->by_number = dev->spec.drop;
 		}
 		return false;
 	}

@@ -23,6 +23,11 @@
  * not split by key range, as key mode does, because rows are streamed: the distribution of the
  * first rows is not that of all, and presorted input would fill one device after the other.
  *
+ * Duplicates of a sort with distinct columns: where the keys are exact and many duplicates are
+ * expected, each job drops its own, and only the kept rows are gathered.  They come back with
+ * their keys and the number of their duplicates, by which the result is checked (check.c).
+ * The merge of parts drops the other duplicates.
+ *
  * Draining: the devices' part of a sort ends early if there is no room anywhere, if a row is
  * longer than a chunk, or if a value has no place in the keys' layout.  If work_mem holds the
  * rows, they become rows of the batch; otherwise they become runs, and the sort continues as
@@ -104,8 +109,14 @@ static inline void
 add_row(DeviceRows *dev, Key128 key, Size size)
 {
 	put_chunk_key(dev->chunk, dev->spec.key_width, dev->chunk_rows, key);
-	if (!dev->layout.layout.exact)
+	if (dev->marked)
+	{
 		row_set_mark(dev->next, (uint64) (key >> 64), (uint64) key);
+		if (dev->spec.drop)
+			dev->keys.sum += dev->spec.key_width == 64 ?
+				key_hash(&dev->keys.secret, (uint64) key >> dev->keys.cut) :
+				key_hash128(&dev->keys.secret, key >> dev->keys.cut);
+	}
 	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] =
 		(uint32) (dev->units - dev->base);
 	dev->sum += row_set_checksum(dev->next, &dev->secret);

@@ -282,6 +282,7 @@ exchange_sent(Exchange *ex, DeviceSent *sent_to_device)
 		sent_to_device->rows += slot->sent_to_device.rows;
 		sent_to_device->units += slot->sent_to_device.units;
 		sent_to_device->sum += slot->sent_to_device.sum;
+		sent_to_device->key_sum += slot->sent_to_device.key_sum;
 		sent_to_device->bytes += slot->sent_to_device.bytes;
 	}
 }

@@ -29,6 +29,7 @@ typedef struct ParticipantReport
 	bool		distinct;		/* duplicates were dropped; the next fields count them */
 	uint64		dropped_in_batches;
 	uint64		dropped_in_merges;
+	uint64		dropped_on_device;
 	int64		space_kb;		/* disk space if spilled, otherwise memory */
 	int64		peak_kb;		/* peak memory */
 	double		ingest_ms;
@@ -293,6 +294,8 @@ typedef struct SortCostFacts
 	double		rows;			/* rows of all participants */
 	double		row_bytes;		/* average size of a stored row */
 	double		bound;			/* rows wanted; 0: all */
+	double		groups;			/* expected rows without duplicates, if these are
+								 * dropped; otherwise 0 */
 	bool		in_order;		/* the input is in order or in reverse order */
 	const KeyColumn *keys;
 	int			nkeys;

@@ -131,6 +131,16 @@ spill_ns(double n, double bytes, bool in_order)
 	return bytes * SPILL_BYTE_NS + n * SPILL_DOUBLING_NS * Max(0, log2(runs / SPILL_CACHED_RUNS));
 }
 
+/* Expected number of rows that stay of n of the rows, if duplicates are dropped. */
+static double
+kept_of(const SortCostFacts *facts, double n)
+{
+	double		all = Max(facts->rows, n);
+	double		groups = Min(facts->groups, all);
+
+	return groups < 1 ? n : groups * (1 - pow(1 - n / all, all / groups));
+}
+
 /*
  * Cost of sorting n of the rows on the CPU in one process.  Returns the kernel's
  * part.
@@ -159,7 +169,7 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 		(n * key_ns(keys) + stored * store_ns(keys, row_bytes) + spill / 2) / 1000;
 	if (keys->needs_comparator)
 		cost->sort_us += stored * log2(stored) * COMPARE_NS / 1000;
-	cost->rows_us = (n * RETURN_NS + spill / 2) / 1000;
+	cost->rows_us = (kept_of(sort, n) * RETURN_NS + spill / 2) / 1000;
 	return decision.predicted_us;
 }
 
@@ -262,6 +272,7 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + comparisons * MERGE_COMPARE_NS;
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
 	bool		all_run = sort_abreast(workers + 1) >= workers + 1;
+	double		sent = participants * kept_of(facts, n / participants);
 
 	sum_keys(facts, &keys);
 	(void) cost_on_cpu(facts, &keys, Max(n / participants, 2), participants, cost);
@@ -275,7 +286,7 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	cost->sort_us *= oversubscription;
 	/* with a CPU for each process, workers write while the leader merges */
 	cost->rows_us = cost->rows_us * oversubscription +
-		n * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
+		sent * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
 }
 
 /* Width of the key of rows that several processes send to a device; 0: not possible. */
@@ -313,13 +324,15 @@ cost_of_device(const SortCostFacts *facts, int workers, bool leader, SortCost *c
 	double		row_ns = STREAM_NS + facts->row_bytes * STREAM_BYTE_NS;
 	RouteFacts	gpu;
 	CostKeys	keys;
+	double		back = kept_of(facts, n);
 	bool		resolver;
 
 	sum_keys(facts, &keys);
 	keys.bits = device_key_bits(facts, &resolver);
 	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&keys, n, facts->row_bytes, &gpu))
 		return false;
-	gpu.gpu.keys_back = false;
+	gpu.gpu.keys_back = gpu.gpu.drop = facts->groups > 0;
+	gpu.gpu.rows_back = back;
 	if (gpu_choose(&gpu, &gpu_us) == NULL)
 		return false;
 	if (resolver)
@@ -329,7 +342,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool leader, SortCost *c
 	bus_ns = facts->row_bytes * up_ns;
 	cost->sort_us = DEVICE_SETUP_US + gpu_us +
 		n * Max(bus_ns, (key_ns(&keys) + SEND_NS + facts->row_bytes * SEND_BYTE_NS) / concurrency) / 1000;
-	cost->rows_us = n * Max(facts->row_bytes * down_ns, row_ns) / 1000;
+	cost->rows_us = back * Max(facts->row_bytes * down_ns, row_ns) / 1000;
 	return true;
 }
 
@@ -344,13 +357,28 @@ sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCos
 		*cost = device;
 }
 
+/*
+ * Is it better that participants drop duplicates?  A device drops them by exact keys only,
+ * and participants drop those of few values while they are in the cache.
+ */
+static bool
+participants_drop_better(const SortCostFacts *facts)
+{
+	bool		resolver;
+	int			bits = device_key_bits(facts, &resolver);
+
+	return facts->groups > 0 &&
+		(resolver || facts->groups * (facts->row_bytes + bits / 8) < DISTINCT_EARLY_BYTES / DISTINCT_GROWTH);
+}
+
 bool
 sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced)
 {
 	SortCost	merge;
 	SortCost	device;
 
-	if (!cost_of_device(facts, workers, leader, &device))
+	if (!cost_of_device(facts, workers, leader, &device) ||
+		(!forced && participants_drop_better(facts)))
 		return false;
 	cost_of_merge(facts, workers, leader, &merge);
 	return forced || device.sort_us + device.rows_us < merge.sort_us + merge.rows_us;

@@ -859,9 +859,9 @@ drop_untaken(const Agg *agg, const Aggregates *all, CustomScan *sort)
 				return;
 		}
 	}
-	gpusort_plan_set_distinct(sort, n);
+	gpusort_plan_set_distinct(sort, n, 0);
 	if (plan_above_partial_sorts(sort))
-		gpusort_plan_set_distinct((CustomScan *) outerPlan(outerPlan(sort)), n);
+		gpusort_plan_set_distinct((CustomScan *) outerPlan(outerPlan(sort)), n, 0);
 }
 
 Plan *

@@ -50,6 +50,36 @@ columns_lead(const NeighbourColumns *node, const KeyColumn *keys, int nkeys)
 	return true;
 }
 
+/* The expression that a plan's column has where it is computed. */
+static Node *
+column_expression(const Plan *plan, AttrNumber attno)
+{
+	for (;;)
+	{
+		const TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, attno - 1);
+		const Var  *var = (const Var *) tle->expr;
+
+		if (!IsA(var, Var) || !(var->varno == OUTER_VAR || var->varno == INDEX_VAR) ||
+			var->varattno <= 0 || outerPlan(plan) == NULL)
+			return (Node *) var;
+		plan = outerPlan(plan);
+		attno = var->varattno;
+	}
+}
+
+/* The planner's estimate of the values of the columns; 0: it expects no duplicates. */
+static double
+expected_groups(const Plan *plan, const CustomScan *sort, const KeyColumn *keys, int n)
+{
+	double		most = 1;
+
+	for (int k = 0; k < n; k++)
+		most *= most_values(column_expression(outerPlan(sort), keys[k].attno));
+	most = Min(most, plan->plan_rows);
+	/* for a UNION PostgreSQL expects none, and does not know */
+	return most < sort->scan.plan.plan_rows ? most : 0;
+}
+
 void
 drop_duplicates_below(const Plan *plan)
 {
@@ -57,6 +87,7 @@ drop_duplicates_below(const Plan *plan)
 	NeighbourColumns node;
 	KeyColumn  *keys;
 	int			nkeys;
+	double		groups;
 
 	if (!gpusort_plan_is(plan->lefttree) || sort->custom_exprs != NIL)
 		return;
@@ -82,7 +113,8 @@ drop_duplicates_below(const Plan *plan)
 	keys = gpusort_plan_keys(sort, &nkeys);
 	if (!columns_lead(&node, keys, nkeys))
 		return;
-	gpusort_plan_set_distinct(sort, node.n);
+	groups = expected_groups(plan, sort, keys, node.n);
+	gpusort_plan_set_distinct(sort, node.n, groups);
 	if (plan_above_partial_sorts(sort))
-		gpusort_plan_set_distinct((CustomScan *) outerPlan(outerPlan(sort)), node.n);
+		gpusort_plan_set_distinct((CustomScan *) outerPlan(outerPlan(sort)), node.n, groups);
 }

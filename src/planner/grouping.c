@@ -67,8 +67,7 @@ typedef struct Grouping
  * ------------------------------------------------------------------------
  */
 
-/* The greatest possible number of different values of the expression; HUGE_VAL: no limit known. */
-static double
+double
 most_values(Node *expr)
 {
 	const OpExpr *op = (const OpExpr *) expr;

@@ -250,6 +250,9 @@ extern Plan *replace_aggregate(Agg *agg);
  */
 extern void drop_duplicates_below(const Plan *plan);
 
+/* The greatest possible number of different values of the expression; HUGE_VAL: no limit known. */
+extern double most_values(Node *expr);
+
 /* ------------------------------------------------------------------------
  * Cost model of hash tables, and of the nodes that take sorted rows instead (hash_cost.c)
  *

@@ -148,6 +148,9 @@ device_job_bytes(const DeviceJobSpec *spec)
 {
 	uint64		bytes = gpusort_keys_bytes(device_costs(), spec->max_rows, spec->key_width);
 
+	/* first rows and ends of groups */
+	if (spec->drop)
+		bytes += spec->max_rows * 2 * sizeof(uint32);
 	/* rows, their offsets, and gathered rows */
 	if (spec->mode == DEVICE_ROWS)
 		bytes += spec->max_row_bytes + spec->max_rows * sizeof(uint64) +
@@ -450,6 +453,9 @@ chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
 	if (desc->rows == 0 ||
 		(Size) desc->rows_at + desc->row_bytes > device_shared->chunk_size)
 		return false;
+	if (spec->drop && (desc->ends_at % sizeof(uint32) != 0 || keys > desc->ends_at ||
+					   (Size) desc->ends_at + desc->rows * sizeof(uint32) > device_shared->chunk_size))
+		return false;
 	if (spec->mode == DEVICE_ROWS)
 		return desc->rows_at % MAXIMUM_ALIGNOF == 0;
 	return desc->words_at % sizeof(uint32) == 0 && keys <= desc->words_at &&
@@ -481,6 +487,7 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 			{
 				job->times = slot->times;
 				job->times.algorithm[sizeof(job->times.algorithm) - 1] = '\0';
+				job->rows_down = slot->rows_down;
 				job->first_us = (double) (device_now_us() - slot->opened_us);
 			}
 			*desc = slot->down[job->got % slot->nchunks];
@@ -555,10 +562,12 @@ key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk)
 }
 
 bool
-key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyChunk *chunk)
+key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t rows, size_t received,
+					KeyChunk *chunk)
 {
 	DeviceChunkDesc desc;
 	char	   *start = device_job_next_down(job, &desc);
+	size_t		left = (spec->drop ? Min(job->rows_down, rows) : rows) - received;
 
 	if (start == NULL)
 	{
@@ -574,6 +583,7 @@ key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyC
 	chunk->rows = desc.rows;
 	chunk->keys = start;
 	chunk->rids = spec->keys_only ? NULL : (uint32 *) (start + desc.words_at);
+	chunk->ends = spec->drop ? (uint32 *) (start + desc.ends_at) : NULL;
 	chunk->bytes = desc.rows_at + desc.row_bytes;
 	return true;
 }

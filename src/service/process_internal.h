@@ -77,6 +77,8 @@ typedef struct ProcessJob
 	char	   *rows;
 	char	   *keys_out;		/* sorted keys */
 	uint32	   *order;			/* sorted row ids, or numbers of rows */
+	uint32	   *first;			/* DEVICE_ROWS: numbers of the groups' first rows */
+	uint32	   *ends;			/* ends of the groups, if duplicates are dropped */
 	uint64	   *out_offset;		/* DEVICE_ROWS: offsets of the sorted rows */
 	char	   *scratch;
 	uint64		scratch_bytes;
@@ -86,6 +88,7 @@ typedef struct ProcessJob
 	uint64		max_row_bytes;
 	int			algorithm;		/* the library's index */
 	uint64		n;				/* rows up so far */
+	uint64		rows_down;		/* rows of the result */
 	uint64		row_bytes;		/* bytes of rows up so far */
 	uint32		started;		/* chunks whose copies began, this direction */
 	uint32		finished;		/* chunks whose copies ended, this direction */
@@ -155,6 +158,10 @@ pg_noreturn extern void device_process_hangs(int device, int timeout_ms);
 /* Sets *problem to the job's sort of n rows. */
 extern void job_describe_problem(const DeviceSlot *slot, const ProcessJob *job,
 								 uint64 n, GpusortProblem *problem);
+
+/* Sets *problem to the dropping of duplicates among n sorted keys of the job. */
+extern void job_describe_groups(const DeviceSlot *slot, const ProcessJob *job, uint64 n,
+								GpusortGroups *problem);
 
 /* Sets job->gather to the gathering of the job's n sorted rows. */
 extern void job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n);

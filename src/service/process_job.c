@@ -3,7 +3,7 @@
  *	  One job in the device process: copy chunks up, sort, copy chunks down.
  *
  * A job's work on the device is queued on one stream in this order: copies up, sort,
- * (gather,) copies down.  Events tell when a chunk of the staging pool is free again on
+ * (dropping of duplicates, gather,) copies down.  Events tell when a chunk of the staging pool is free again on
  * the way up, and full on the way down.  Streams and events belong to the slot and are
  * kept for its next job.
  *
@@ -100,6 +100,16 @@ close_rows(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	return api->cuda->copy_in(job->stream, job->words + job->n, end, sizeof(uint32), err);
 }
 
+/* Drops equal keys behind the sort, and waits for both. */
+static GpusortStatus
+drop_equal_keys(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	GpusortGroups groups;
+
+	job_describe_groups(slot, job, job->n, &groups);
+	return api->cuda->groups_run(job->stream, &groups, &job->rows_down, err);
+}
+
 /* JobCall: starts the sort, and plans the chunks of the result. */
 static GpusortStatus
 start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
@@ -114,21 +124,26 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	TRY(cuda->event_record(job->sort_begin, job->stream, err));
 	TRY(cuda->sort_run(job->stream, job->algorithm, &problem, NULL, err));
 	TRY(cuda->event_record(job->sort_end, job->stream, err));
+	job->rows_down = job->n;
+	if (spec->drop)
+		TRY(drop_equal_keys(api, slot, job, err));
 
 	job->started = job->finished = 0;
 	if (spec->mode == DEVICE_ROWS)
 	{
-		job_describe_gather(slot, job, job->n);
+		job_describe_gather(slot, job, job->rows_down);
 		TRY(cuda->gather_plan(job->stream, &job->gather, &job->total_down, err));
 	}
 	else
 	{
 		job->rows_per_chunk = device_chunk_rows(spec);
-		job->total_down = (uint32) ((job->n + job->rows_per_chunk - 1) / job->rows_per_chunk);
+		job->total_down = (uint32) ((job->rows_down + job->rows_per_chunk - 1) / job->rows_per_chunk);
 	}
 	strlcpy(slot->times.algorithm, device_shared->algorithms[job->algorithm].name,
 			sizeof(slot->times.algorithm));
 	job->phase = JOB_DOWN;
+	slot->rows_down = job->rows_down;
+	pg_write_barrier();
 	pg_atomic_write_u32(&slot->status, DEVICE_SENDING);
 	return GPUSORT_OK;
 }
@@ -279,6 +294,18 @@ job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Devic
  * ------------------------------------------------------------------------
  */
 
+/* Copies the first keys and the ends of the groups [first, first + desc->rows) to the chunk. */
+static GpusortStatus
+copy_groups_down(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, uint64 first,
+				 const DeviceChunkDesc *desc, char *chunk, GpusortError *err)
+{
+	uint64		width = slot->spec.key_width / 8;
+
+	TRY(api->cuda->copy_out(job->stream, chunk, job->keys + first * width, desc->rows * width, err));
+	return api->cuda->copy_out(job->stream, chunk + desc->ends_at, job->ends + first,
+							   desc->rows * sizeof(uint32), err);
+}
+
 /* Starts the copies of the result's next chunk, and describes it for the backend. */
 static GpusortStatus
 copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
@@ -298,26 +325,40 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 		TRY(cuda->gather_rows(job->stream, &job->gather, first, last, gathered, err));
 		if (job->started == 0)
 			TRY(cuda->event_record(job->down_begin, job->stream, err));
-		/* only the device knows the exact length; the chunk is nearly full */
-		TRY(cuda->copy_out(job->stream, chunk, gathered, device_shared->chunk_size, err));
 		desc->rows = last - first;
-		desc->row_bytes = (uint32) device_shared->chunk_size;
+		if (spec->drop)
+		{
+			desc->ends_at = device_part(desc->rows * (spec->key_width / 8));
+			desc->rows_at = device_part(desc->ends_at + desc->rows * sizeof(uint32));
+			TRY(copy_groups_down(api, slot, job, first, desc, chunk, err));
+		}
+		/* only the device knows the exact length; the chunk is nearly full */
+		desc->row_bytes = (uint32) device_shared->chunk_size - desc->rows_at;
+		TRY(cuda->copy_out(job->stream, chunk + desc->rows_at, gathered, desc->row_bytes, err));
 	}
 	else
 	{
 		uint64		first = (uint64) job->started * job->rows_per_chunk;
 		uint64		width = spec->want_keys ? spec->key_width / 8 : 0;
 
-		desc->rows = (uint32) Min(job->rows_per_chunk, job->n - first);
+		desc->rows = (uint32) Min(job->rows_per_chunk, job->rows_down - first);
 		desc->words_at = device_part(desc->rows * width);
 		desc->rows_at = desc->words_at + (spec->keys_only ? 0 : desc->rows * sizeof(uint32));
+		if (spec->drop)
+		{
+			desc->ends_at = device_part(desc->rows_at);
+			desc->rows_at = desc->ends_at + desc->rows * sizeof(uint32);
+		}
 		if (job->started == 0)
 			TRY(cuda->event_record(job->down_begin, job->stream, err));
-		if (width > 0)
+		if (spec->drop)
+			TRY(copy_groups_down(api, slot, job, first, desc, chunk, err));
+		else if (width > 0)
 			TRY(cuda->copy_out(job->stream, chunk, job->keys_out + first * width,
 							   desc->rows * width, err));
 		if (!spec->keys_only)
-			TRY(cuda->copy_out(job->stream, chunk + desc->words_at, job->order + first,
+			TRY(cuda->copy_out(job->stream, chunk + desc->words_at,
+							   (spec->drop ? job->words : job->order) + first,
 							   desc->rows * sizeof(uint32), err));
 	}
 	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));

@@ -49,22 +49,56 @@ job_describe_problem(const DeviceSlot *slot, const ProcessJob *job, uint64 n, Gp
 	problem->cancel = &slot->cancel;
 }
 
+/*
+ * The first keys of the groups replace the input's keys, which the sort has used.  So do
+ * their row ids; the offsets of rows are still needed.
+ */
+void
+job_describe_groups(const DeviceSlot *slot, const ProcessJob *job, uint64 n, GpusortGroups *problem)
+{
+	const DeviceJobSpec *spec = &slot->spec;
+
+	memset(problem, 0, sizeof(*problem));
+	problem->n = n;
+	problem->key_width = spec->key_width;
+	problem->begin_bit = spec->equal_bit;
+	problem->end_bit = spec->key_bits;
+	problem->keys = job->keys_out;
+	problem->rids = spec->keys_only ? NULL : job->order;
+	problem->keys_out = job->keys;
+	problem->rids_out = spec->mode == DEVICE_ROWS ? job->first : job->words;
+	problem->ends = job->ends;
+	problem->scratch = job->scratch;
+	problem->scratch_bytes = job->scratch_bytes;
+	problem->cancel = &slot->cancel;
+}
+
+/* Bytes of a chunk of rows that its gathered rows, and their overhead, may take. */
+static Size
+gathered_bytes(const DeviceJobSpec *spec)
+{
+	return device_shared->chunk_size - (spec->drop ? 2 * DEVICE_PART_ALIGN : 0);
+}
+
 void
 job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n)
 {
 	GpusortGather *g = &job->gather;
-	Size		chunk_size = device_shared->chunk_size;
+	const DeviceJobSpec *spec = &slot->spec;
+	Size		chunk_size = gathered_bytes(spec);
+	uint32		overhead = spec->drop ? (spec->key_width / 8 + sizeof(uint32) + 7) / 8 : 0;
 
 	memset(g, 0, sizeof(*g));
 	g->n = n;
 	g->rows = job->rows;
 	g->rows_units = job->row_bytes / 8;
 	g->row_offset = job->words;
-	g->order = job->order;
+	g->order = spec->drop ? job->first : job->order;
 	g->out_offset = job->out_offset;
 	g->chunk_units = chunk_size / 8;
+	g->overhead_units = overhead;
 	/* any two consecutive chunks together hold more than one chunk's bytes */
-	g->max_chunks = (uint32) (2 * job->max_row_bytes / chunk_size + 2);
+	g->max_chunks = (uint32) (2 * (job->max_row_bytes + job->max_rows * overhead * 8) / chunk_size + 2);
 	g->chunk_row = job->chunk_row;
 	g->scratch = job->scratch;
 	g->scratch_bytes = job->scratch_bytes;
@@ -107,6 +141,15 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 					sizeof(err->message));
 		return status;
 	}
+	if (slot->spec.drop)
+	{
+		GpusortGroups groups;
+		uint64		bytes;
+
+		job_describe_groups(slot, job, job->max_rows, &groups);
+		TRY(cuda->groups_scratch(context, &groups, &bytes, err));
+		job->scratch_bytes = Max(job->scratch_bytes, bytes);
+	}
 	if (slot->spec.mode == DEVICE_ROWS)
 	{
 		uint64		row_bytes = job->row_bytes;
@@ -145,6 +188,10 @@ allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortE
 	}
 	if (spec->want_keys)
 		ALLOC(job->keys_out, key_bytes);
+	if (spec->drop)
+		ALLOC(job->ends, n * sizeof(uint32));
+	if (spec->drop && spec->mode == DEVICE_ROWS)
+		ALLOC(job->first, n * sizeof(uint32));
 	ALLOC(job->scratch, job->scratch_bytes);
 	if (spec->mode == DEVICE_ROWS)
 	{
@@ -178,13 +225,15 @@ release_empty(const DeviceApi *api, ProcessJob *job)
 {
 	free_device(api, job, job->keys_out);
 	free_device(api, job, job->order);
+	free_device(api, job, job->first);
+	free_device(api, job, job->ends);
 	free_device(api, job, job->out_offset);
 	free_device(api, job, job->scratch);
 	for (int b = 0; b < GATHER_BUFFERS; b++)
 		free_device(api, job, job->gathered[b]);
 	free(job->chunk_row);
 	job->keys_out = job->scratch = NULL;
-	job->order = job->chunk_row = NULL;
+	job->order = job->first = job->ends = job->chunk_row = NULL;
 	job->out_offset = NULL;
 	memset(job->gathered, 0, sizeof(job->gathered));
 }

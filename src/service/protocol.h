@@ -145,7 +145,9 @@ typedef enum DeviceStatus
  * "rows" keys, "rows" words, then "row_bytes" bytes of rows.  In DEVICE_KEYS a word
  * is a row id.  In DEVICE_ROWS a word is the offset of a row, in units of 8 bytes from
  * the start of the chunk's rows.  On the way down, keys are present only if asked
- * for, and DEVICE_ROWS has only rows.
+ * for, and DEVICE_ROWS has only rows.  If duplicates are dropped, each row on the way
+ * down is the first of a group: its key is present, and the group's end, which is the
+ * number of rows in this group and those before it.
  */
 typedef struct DeviceChunkDesc
 {
@@ -153,6 +155,7 @@ typedef struct DeviceChunkDesc
 	uint32		words_at;		/* byte offset of the words in the chunk */
 	uint32		rows_at;		/* byte offset of the rows in the chunk */
 	uint32		row_bytes;
+	uint32		ends_at;		/* byte offset of the groups' ends in the chunk */
 } DeviceChunkDesc;
 
 /*
@@ -174,6 +177,13 @@ typedef struct DeviceJobSpec
 	bool		want_keys;		/* DEVICE_KEYS: send the keys down too */
 	bool		keys_only;		/* DEVICE_KEYS: there are no row ids */
 	bool		distinct;		/* no two keys are equal */
+
+	/*
+	 * Send only the first row of those whose keys are equal from bit
+	 * equal_bit on; want_keys is set.
+	 */
+	bool		drop;
+	int32		equal_bit;
 	bool		have_range;		/* keys lie between 0 and key_max */
 	GpusortKey128 key_max;
 	uint64		max_rows;		/* rows that fit the first allocation */
@@ -245,6 +255,7 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 grown;		/* number of requests that were answered */
 	volatile bool grow_ok;		/* the answer to the last request */
 	volatile uint64 allocated;	/* device memory of the job, bytes */
+	volatile uint64 rows_down;	/* rows of the result; set before its chunks */
 
 	/* space that the rows of all producers need, if the job must grow */
 	volatile uint64 want_rows;
@@ -515,9 +526,9 @@ static inline uint32
 device_chunk_rows(const DeviceJobSpec *spec)
 {
 	Size		row = (spec->keys_only ? 0 : sizeof(uint32)) +
-		(spec->want_keys ? spec->key_width / 8 : 0);
+		(spec->want_keys ? spec->key_width / 8 : 0) + (spec->drop ? sizeof(uint32) : 0);
 
-	return (uint32) ((device_shared->chunk_size - DEVICE_PART_ALIGN) / row);
+	return (uint32) ((device_shared->chunk_size - (spec->drop ? 2 : 1) * DEVICE_PART_ALIGN) / row);
 }
 
 /* ------------------------------------------------------------------------

@@ -156,6 +156,8 @@ typedef struct DeviceJob
 	uint64		rows_up;		/* the caller adds the rows of producers */
 	uint64		bytes_up;
 	uint64		bytes_down;
+	uint64		rows_down;		/* rows of the result, as the device says; set
+								 * when the first chunk comes down */
 	DeviceJobTimes times;		/* set when the first chunk comes down */
 	uint64		filling_since;	/* device_now_us(), for the current chunk */
 	double		fill_us;		/* total time spent in filling chunks */
@@ -250,6 +252,7 @@ typedef struct KeyChunk
 	/* key_width bits each; on the way down only if DeviceJobSpec.want_keys */
 	char	   *keys;
 	uint32	   *rids;			/* NULL: no row ids */
+	uint32	   *ends;			/* ends of the groups; NULL: no duplicates are dropped */
 	Size		bytes;			/* bytes that crossed the bus */
 } KeyChunk;
 
@@ -265,11 +268,12 @@ extern bool key_chunk_next_up(DeviceJob *job, const DeviceJobSpec *spec, size_t 
 extern void key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk);
 
 /*
- * Returns the next chunk of the result; "left" rows are still to come.  The chunk stays
+ * Returns the next chunk of the result of this number of rows, "received" of which have
+ * come; with DeviceJobSpec.drop the result has at most that number.  The chunk stays
  * valid until device_job_release().  False at the end, or if the job has failed.  The
  * job fails if the device sends more or fewer rows than expected.
  */
-extern bool key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left,
-								KeyChunk *chunk);
+extern bool key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t rows,
+								size_t received, KeyChunk *chunk);
 
 #endif							/* GPUSORT_SERVICE_SERVICE_H */

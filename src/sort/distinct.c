@@ -17,9 +17,14 @@
  * before all later ones, so the first of equal rows is still the one that came first.
  * If few rows were dropped, the sort does not try again before memory is full.
  *
+ * A device drops duplicates where keys are exact (src/gpu).  distinct_expected() tells it
+ * whether that pays.
+ *
  * Memory policy: a bit for each row, where keys are inexact.
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "kernel/rec.h"
 #include "miscadmin.h"
@@ -27,6 +32,14 @@
 
 /* Keys of a sample.  Its rows lie evenly in the batch. */
 #define SAMPLE_KEYS			1024
+
+/*
+ * distinct_expected() samples 1/ESTIMATE_SHARE of the keys, within these limits.
+ * With fewer equal pairs than ESTIMATE_PAIRS the sample tells no number of values.
+ */
+#define ESTIMATE_SHARE		256
+#define ESTIMATE_KEYS		8192
+#define ESTIMATE_PAIRS		4
 
 /* A row is prefetched this many rows before it is compared. */
 #define COMPARE_PREFETCH	8
@@ -77,9 +90,10 @@ distinct_rids(const SortEnv *env, const Arena *arena, uint32 *rids, size_t n, co
 
 	for (size_t i = 1; i < n; i++)
 	{
-		if (!exact && i + COMPARE_PREFETCH < n && position_set_has(set, i + COMPARE_PREFETCH))
+		if (!exact && i + COMPARE_PREFETCH < n &&
+			(set == NULL || position_set_has(set, i + COMPARE_PREFETCH)))
 			__builtin_prefetch(arena_at(arena, rids[i + COMPARE_PREFETCH]));
-		if (!position_set_has(set, i) || !(exact || rows_equal(env, arena, rids[kept - 1], rids[i])))
+		if ((set != NULL && !position_set_has(set, i)) || !(exact || rows_equal(env, arena, rids[kept - 1], rids[i])))
 			rids[kept++] = rids[i];
 	}
 	return Min(kept, n);
@@ -182,6 +196,69 @@ hash_normkeys(const KeyBuffer *keybuf, int ncols, size_t i)
 	return hash;
 }
 
+/* Hashes of s keys, evenly chosen, in ascending order. */
+static void
+sample_hashes(const SortEnv *env, const KeyBuffer *keybuf, uint64 *sample, size_t s)
+{
+	int			ncols = Min(env->distinct_cols, keybuf->ncols);
+	size_t		step = keybuf->n / s;
+
+	for (size_t i = 0; i < s; i++)
+		sample[i] = hash_normkeys(keybuf, ncols, i * step);
+	qsort(sample, s, sizeof(uint64), compare_uint64);
+}
+
+/* Number of equal pairs in a sample of s keys. */
+static double
+sample_pairs(const SortEnv *env, const KeyBuffer *keybuf, size_t s)
+{
+	uint64	   *sample = palloc(s * sizeof(uint64));
+	double		pairs = 0;
+	size_t		run = 0;
+
+	sample_hashes(env, keybuf, sample, s);
+	/* a run of r equal hashes has r * (r - 1) / 2 pairs */
+	for (size_t i = 1; i < s; i++)
+	{
+		run = sample[i] == sample[i - 1] ? run + 1 : 0;
+		pairs += run;
+	}
+	pfree(sample);
+	return pairs;
+}
+
+/* Expected number of values among n rows that are drawn at random from this number of values. */
+static double
+values_among(double values, double n)
+{
+	return values * (1 - exp(-n / values));
+}
+
+/*
+ * The planner's estimate is for all rows of the sort.  It counts unless the sample
+ * contradicts it: without equal pairs there are more values, and if most keys of the
+ * sample are equal to another one there are few.
+ */
+double
+distinct_expected(const SortEnv *env, const KeyBuffer *keybuf, double rows)
+{
+	double		all = Max(env->rows_expected, rows);
+	double		groups = Min(env->spec.groups, all);
+	size_t		s = Min(keybuf->n, Min(ESTIMATE_KEYS, Max(SAMPLE_KEYS, keybuf->n / ESTIMATE_SHARE)));
+	double		pairs = s == 0 ? 0 : sample_pairs(env, keybuf, s);
+	double		planned;
+
+	if (groups >= 1)
+		planned = groups * (1 - pow(1 - rows / all, all / groups));
+	else
+		planned = rows;
+	if (pairs < 1)
+		return Max(planned, s == 0 ? 0 : values_among((double) s * s / 8, rows));
+	if (groups >= 1 ? pairs >= s / 8.0 : pairs >= ESTIMATE_PAIRS)
+		return values_among((double) s * s / 2 / pairs, rows);
+	return planned;
+}
+
 /*
  * Of s rows of d values, about s * s / 2d pairs are equal.  Many duplicates are there if n
  * rows have at most n / 2 values.
@@ -189,16 +266,13 @@ hash_normkeys(const KeyBuffer *keybuf, int ncols, size_t i)
 bool
 distinct_sample(const SortEnv *env, const KeyBuffer *keybuf)
 {
-	int			ncols = Min(env->distinct_cols, keybuf->ncols);
 	size_t		n = keybuf->n;
 	uint64		sample[SAMPLE_KEYS];
 	size_t		equal = 0;
 
 	if (n < SAMPLE_KEYS)
 		return n > 0;
-	for (size_t i = 0; i < SAMPLE_KEYS; i++)
-		sample[i] = hash_normkeys(keybuf, ncols, i * (n / SAMPLE_KEYS));
-	qsort(sample, SAMPLE_KEYS, sizeof(uint64), compare_uint64);
+	sample_hashes(env, keybuf, sample, SAMPLE_KEYS);
 	for (size_t i = 1; i < SAMPLE_KEYS; i++)
 		equal += (sample[i] == sample[i - 1]);
 	return equal > 0 && equal >= SAMPLE_KEYS * SAMPLE_KEYS / n;

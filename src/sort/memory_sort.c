@@ -586,8 +586,10 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 		order_rows(env, batch, &layout, &refusal, sorted);
 	if (env->spec.keys_only && env->distinct > 0)
 	{
-		sorted->n = distinct_keys(env, &sorted->layout, sorted->format, unconstify(void *, sorted->keys), sorted->n);
-		env->report.dropped_in_batches += keybuf->n - sorted->n;
+		size_t		n = sorted->n;
+
+		sorted->n = distinct_keys(env, &sorted->layout, sorted->format, unconstify(void *, sorted->keys), n);
+		env->report.dropped_in_batches += n - sorted->n;
 	}
 	return NULL;
 }

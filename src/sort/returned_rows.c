@@ -68,7 +68,7 @@ void
 returned_rows_reset(ReturnedRows *returned)
 {
 	returned->before = returned->before_sum = returned->pending = 0;
-	returned->more = false;
+	returned->more = returned->by_number = false;
 	forget_last(returned);
 }
 
@@ -247,7 +247,7 @@ returned_rows_skip(ReturnedRows *returned, MinimalTuple row)
 	if (returned->before > 0)
 	{
 		returned->before_sum -= sum;
-		if (--returned->before == 0 && returned->before_sum != 0)
+		if (--returned->before == 0 && returned->before_sum != 0 && !returned->by_number)
 			sort_wrong_beginning();
 		return true;
 	}

@@ -53,6 +53,7 @@ typedef struct SortSpec
 	 * wanted.
 	 */
 	int			distinct;
+	double		groups;			/* planner's estimate of the values of these keys; 0: none */
 
 	/*
 	 * Memory limit of a nested sort or of one without a plan node; 0: use
@@ -110,6 +111,7 @@ typedef struct SortReport
 	bool		distinct;		/* duplicates were dropped */
 	uint64		dropped_in_batches; /* duplicates within a batch */
 	uint64		dropped_in_merges;	/* duplicates in runs that were merged */
+	uint64		dropped_on_device;	/* duplicates that a GPU dropped */
 	bool		device_failed;	/* a GPU was used and failed */
 	int			device_batches; /* batches whose keys a GPU has sorted */
 	uint64		device_rows;	/* rows that were moved to a GPU */
@@ -348,6 +350,13 @@ extern void keybuf_stored_rows(KeyBuffer *keybuf, const KeyWriter *keys, TupleTa
  * ------------------------------------------------------------------------
  */
 
+/*
+ * A batch of this size is sorted in the cache to drop its duplicates.  Later ones have
+ * DISTINCT_GROWTH times the size of the remaining rows, if that is more.
+ */
+#define DISTINCT_EARLY_BYTES	((Size) 4 * 1024 * 1024)
+#define DISTINCT_GROWTH			4
+
 /* How packed keys tell whether rows are equal in the distinct columns. */
 typedef struct DistinctTest
 {
@@ -560,6 +569,7 @@ struct SortResult
 	const ResultMethods *methods;
 	struct SortEnv *env;
 	bool		failed;			/* the device failed before the end */
+	bool		dropped;		/* the rows had no duplicates */
 	uint64		returned;		/* rows returned before the failure */
 	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
 };
@@ -760,6 +770,12 @@ typedef struct ReturnedRows
 	size_t		room;			/* capacity of last */
 	SpillFile  *file;			/* part of last beyond work_mem; or NULL */
 	SpillRun	run;			/* ... in the file */
+
+	/*
+	 * Duplicates were dropped, and another row of the same value may come
+	 * again: only the number of rows counts.
+	 */
+	bool		by_number;
 
 	/* the next chunk begins within the last group */
 	bool		more;

@@ -272,13 +272,6 @@ extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, b
  * ------------------------------------------------------------------------
  */
 
-/*
- * A batch of this size is sorted in the cache to drop its duplicates.  Later ones have
- * DISTINCT_GROWTH times the size of the remaining rows, if that is more.
- */
-#define DISTINCT_EARLY_BYTES	((Size) 4 * 1024 * 1024)
-#define DISTINCT_GROWTH			4
-
 /* Columns of the key buffer that the first distinct keys take. */
 extern int	distinct_columns(const KeyColumn *keys, int distinct);
 
@@ -313,7 +306,8 @@ position_set_has(const uint64 *set, size_t i)
 
 /*
  * Drops the rows at the positions of the set from n sorted rids, in place; unless exact,
- * only rows that are equal to the row before.  Returns the number of remaining rids.
+ * only rows that are equal to the row before.  Without a set, all rows are compared.
+ * Returns the number of remaining rids.
  */
 extern size_t distinct_rids(const SortEnv *env, const Arena *arena, uint32 *rids, size_t n,
 							const uint64 *set, bool exact);
@@ -324,6 +318,12 @@ extern size_t distinct_keys(const SortEnv *env, const KeyLayout *layout, SortRec
 
 /* Drops the duplicates of presorted rows: rids are those of the key buffer, or in reverse. */
 extern size_t distinct_presorted(const SortEnv *env, const Batch *batch, bool reverse, uint32 *rids);
+
+/*
+ * Expected number of different values of the distinct columns among this number of rows, by
+ * the planner's estimate and a sample of the buffered keys.
+ */
+extern double distinct_expected(const SortEnv *env, const KeyBuffer *keybuf, double rows);
 
 /* Does a sample of the buffered keys have many duplicates? */
 extern bool distinct_sample(const SortEnv *env, const KeyBuffer *keybuf);
@@ -773,10 +773,11 @@ extern void verify_problem(const Batch *batch, const KeyLayout *layout, const So
 						   const char *kernel);
 
 /*
- * The same for row ids that a device has sorted, with ties resolved.  False, and the
- * reason in why[128], if they are wrong.
+ * The same for row ids that a device has sorted, with ties resolved.  equal_bit: the device
+ * has dropped rows whose keys are equal from this bit on; -1: it has all rows.  False, and
+ * the reason in why[128], if they are wrong.
  */
 extern bool verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout,
-						const uint32 *rids, size_t n, char *why);
+						const uint32 *rids, size_t n, int equal_bit, char *why);
 
 #endif							/* GPUSORT_SORT_SORT_INTERNAL_H */

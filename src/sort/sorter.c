@@ -403,10 +403,11 @@ sorter_begin_again(Sorter *base)
 	uint64		returned = result == NULL ? 0 : result->returned;
 	uint64		sum = result == NULL ? 0 : result->returned_sum;
 
-	/* a stream from a device returns duplicates, which must come again */
+	/* duplicates that a stream from a device has returned must come again */
 	SortBegin	begin = {
 		.rows_expected = sorter->env.rows_expected,
-		.keep_duplicates = result != NULL && result->methods->kind == RESULT_STREAM
+		.keep_duplicates = result != NULL && result->methods->kind == RESULT_STREAM &&
+			returned > 0 && !result->dropped
 	};
 
 	Assert(sorter_failed(base));

@@ -151,13 +151,51 @@ verify_input_order(const KeyBuffer *keybuf, const KeyOrder *order)
 			 keybuf->n, order->descents, order->ascents);
 }
 
+/*
+ * Checks that each row of the batch is one of n kept rows, or stands behind one that is equal
+ * to it from equal_bit on.  keys are those of the kept rows.  Returns what is wrong with kept
+ * row *at, or NULL.
+ */
+static const char *
+verify_dropped(const Batch *batch, const KeyLayout *layout, const uint32 *rids, const Key128 *keys, size_t n,
+			   int equal_bit, size_t *at)
+{
+	const KeyBuffer *keybuf = &batch->keybuf;
+
+	for (size_t i = 0; i < keybuf->n; i++)
+	{
+		Key128		key = pack_key(keybuf, layout, i);
+		size_t		low = 0;
+		size_t		high = n;
+
+		CHECK_FOR_INTERRUPTS();
+		/* the last kept row whose key is not greater in the bits that count */
+		while (high - low > 1)
+		{
+			size_t		middle = (low + high) / 2;
+
+			if (keys[middle] >> equal_bit <= key >> equal_bit)
+				low = middle;
+			else
+				high = middle;
+		}
+		*at = low;
+		if (keys[low] >> equal_bit != key >> equal_bit)
+			return "stands before a value that is missing";
+		if (keys[low] > key || (keys[low] == key && rids[low] > keybuf->rids[i]))
+			return "is not the first one of its value";
+	}
+	return NULL;
+}
+
 /* Makes the keys from the rows again, to detect a device that mixes up keys and row ids. */
 bool
 verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uint32 *rids,
-			size_t n, char *why)
+			size_t n, int equal_bit, char *why)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
-	uint32		max_rid = keybuf->rids[n - 1];
+	uint32		max_rid = keybuf->rids[keybuf->n - 1];
+	Key128	   *keys = equal_bit < 0 ? NULL : palloc_extended(n * sizeof(Key128), MCXT_ALLOC_HUGE);
 	uint8	   *expected = palloc_extended(max_rid / 8 + 1,
 										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(env->spec.desc, &TTSOpsMinimalTuple);
@@ -165,7 +203,7 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 	const char *what = NULL;
 	size_t		i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < keybuf->n; i++)
 		expected[keybuf->rids[i] / 8] |= (uint8) (1 << (keybuf->rids[i] % 8));
 	for (i = 0; i < n && what == NULL; i++)
 	{
@@ -184,8 +222,12 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 		row_to_slot(slot, row);
 		slot_getsomeattrs(slot, keybuf->last_att);
 		key = pack_row(keybuf, &env->keys, layout, slot->tts_values, slot->tts_isnull);
+		if (keys != NULL)
+			keys[i] = key;
 		if (i > 0 && key < prev)
 			what = "has a smaller key than the row before it";
+		else if (i > 0 && equal_bit >= 0 && key >> equal_bit == prev >> equal_bit)
+			what = "is equal to the row before it";
 		else if (i > 0 && key == prev)
 		{
 			int			cmp = layout->exact ? 0 :
@@ -201,6 +243,10 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	pfree(expected);
+	if (keys != NULL && what == NULL)
+		what = verify_dropped(batch, layout, rids, keys, n, equal_bit, &i);
+	if (keys != NULL)
+		pfree(keys);
 	if (what != NULL)
 		snprintf(why, 128, "row %zu of the result %s", i, what);
 	return what == NULL;

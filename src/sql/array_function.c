@@ -173,7 +173,7 @@ send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec
 				chunk.rids[i] = (uint32) (start + i);
 		}
 		if (spec->want_keys)
-			check->sum += device_check_sum(&check->secret, chunk.keys, NULL, spec->key_width, chunk.rows);
+			check->sum += device_check_sum(check, chunk.keys, NULL, spec->key_width, chunk.rows);
 		key_chunk_post(job, spec, &chunk);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -239,7 +239,7 @@ receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *s
 	uint8	   *seen = spec->keys_only ? NULL :
 		palloc_extended(values->n / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
-	while (key_chunk_next_down(job, spec, values->n - done, &chunk))
+	while (key_chunk_next_down(job, spec, values->n, done, &chunk))
 	{
 		if ((spec->want_keys && !device_check_keys(check, chunk.keys, NULL, spec->key_width, chunk.rows,
 												   done + chunk.rows == values->n)) ||

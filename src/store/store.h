@@ -309,7 +309,8 @@ job_secret_mix(const JobSecret *secret, uint64 value)
  *
  * Rows that a GPU has sorted return without their keys.  Two bytes of the padding of a
  * MinimalTuple have a 16-bit hash of the key, the mark.  Rows with different marks have
- * different keys; of neighbours with different keys one in 65,536 has the same mark.
+ * different keys; of neighbours with different keys one in 65,536 has the same mark.  Rows
+ * whose duplicates the GPU has dropped return with their keys, which must have their marks.
  *
  * The checksum covers the mark, so the mark is set first.
  */

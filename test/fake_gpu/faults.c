@@ -70,6 +70,7 @@ typedef enum Fault
 	FAULT_CORRUPT_COUNT,		/* a chunk's row count is too high by one */
 	FAULT_CORRUPT_SWAP,			/* the first and the last row id of a chunk are
 								 * exchanged */
+	FAULT_CORRUPT_GROUP,		/* a duplicate counts for another group */
 	FAULT_CORRUPT_LATE,			/* a row or key repeats in the second chunk */
 	FAULT_LINGER,				/* the end of a job is delayed */
 	FAULT_HOLD_LOCK,			/* the backend keeps the service's lock until
@@ -99,6 +100,7 @@ static const struct config_enum_entry fault_options[] = {
 	{"corrupt_place", FAULT_CORRUPT_PLACE, false},
 	{"corrupt_count", FAULT_CORRUPT_COUNT, false},
 	{"corrupt_swap", FAULT_CORRUPT_SWAP, false},
+	{"corrupt_group", FAULT_CORRUPT_GROUP, false},
 	{"corrupt_late", FAULT_CORRUPT_LATE, false},
 	{"linger", FAULT_LINGER, false},
 	{"hold_lock", FAULT_HOLD_LOCK, false},
@@ -329,7 +331,7 @@ corrupt(FaultJob *job, uint32 counter)
 	bool		late = job->fault == FAULT_CORRUPT_LATE;
 
 	if (slot->spec.mode == DEVICE_ROWS && late && counter == 0)
-		corrupt_row(job, counter, chunk);
+		corrupt_row(job, counter, chunk + desc->rows_at);
 	if (counter != (late ? 1 : 0))
 		return;
 	if (job->fault == FAULT_CORRUPT_PLACE)
@@ -339,10 +341,12 @@ corrupt(FaultJob *job, uint32 counter)
 	}
 	else if (job->fault == FAULT_CORRUPT_COUNT)
 		desc->rows++;
+	else if (job->fault == FAULT_CORRUPT_GROUP)
+		((uint32 *) (chunk + desc->ends_at))[0]++;
 	else if (slot->spec.mode == DEVICE_KEYS)
 		corrupt_keys(slot, job->fault, desc, chunk);
 	else
-		corrupt_row(job, counter, chunk);
+		corrupt_row(job, counter, chunk + desc->rows_at);
 }
 
 /* ------------------------------------------------------------------------

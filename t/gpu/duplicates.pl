@@ -1,0 +1,168 @@
+# duplicates.pl: duplicates that a device drops behind its sort.
+#
+# DISTINCT and DISTINCT ON with keys alone, keys with row ids, and rows, serial and parallel: no, half, nearly all and
+# all rows are duplicates; NULLs, several columns, both directions, columns behind the distinct ones. EXPLAIN tells how
+# many rows the device dropped, and the rows are those of the stock plan; of equal rows the first of the input stays.
+# Wrong results and failing devices lose and repeat no row. GPUSORT_TEST_LIBRARY names another GPU library than the
+# fake device.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_duplicates', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+gpusort.algorithm = gpu_radix
+enable_hashagg = off
+max_worker_processes = 16
+log_min_messages = log
+CONF
+
+sub value { return $node->safe_psql('postgres', @_) }
+
+device_ready($node, 'start');
+my $rows = 60_000;
+value(<<SQL);
+CREATE TABLE t AS SELECT i AS id, mix(i)::int8 AS none, mix(i % 30000)::int8 AS half,
+	(mix(i % 60) - 2147483648)::int4 AS most, 7 AS one, CASE WHEN i % 5 > 0 THEN mix(i % 20000) END AS gaps,
+	(mix(i) % 300)::int4 AS a, (mix(i * 3) % 100)::int8 AS b, (mix(i % 10000) / 7 - 3e8)::float8 AS f,
+	mix(i % 15000)::int8 * 1000003 AS w, 'common ' || mix(i % 20000) AS s, repeat('x', i % 30) AS pad
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE t;
+-- the sort's mode and the rows that it dropped: on the device, and all
+CREATE FUNCTION dropped(q text, OUT mode text, OUT on_device bigint, OUT dropped bigint) LANGUAGE plpgsql AS \$\$
+DECLARE l text; m text[];
+BEGIN
+	mode := 'host';
+	on_device := 0;
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		mode := coalesce(substring(l FROM 'Sort Device: (\\w+)'), mode);
+		m := regexp_match(l, 'Duplicates Dropped: batches=(\\d+) merges=(\\d+)(?: gpu=(\\d+))?');
+		IF m IS NOT NULL THEN
+			on_device := on_device + coalesce(m[3]::bigint, 0);
+			dropped := coalesce(dropped, 0) + m[1]::bigint + m[2]::bigint + coalesce(m[3]::bigint, 0);
+		END IF;
+	END LOOP;
+END \$\$;
+SQL
+
+my %set = (
+	keys => "SET work_mem = '256MB'; ", only => "SET work_mem = '256MB'; ", rows => "SET work_mem = '256kB'; ",
+	parallel => "SET work_mem = '64MB'; SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; "
+		. "SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET cpu_tuple_cost = 1; ");
+
+# The query of a mode.  DISTINCT ON returns the first row of the input, which the stock Sort finds by id.
+sub query
+{
+	my ($mode, $on, $order, $stable) = @_;
+
+	return "SELECT DISTINCT $on FROM t ORDER BY $order" if $mode eq 'only';
+	$order .= ', id' if $stable;
+	# which row a parallel sort keeps is open
+	return "SELECT DISTINCT ON ($on) " . ($mode eq 'parallel' ? $on : '*') . " FROM t ORDER BY $order";
+}
+
+my %stock;
+sub stock_sum
+{
+	my ($q) = @_;
+	my $sum = "SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s";
+
+	return $stock{$q} //= value("SET gpusort.enable = off; $sum");
+}
+sub same_as_stock
+{
+	my ($mode, $on, $order, $name, $set) = @_;
+	my $q = query($mode, $on, $order, 0);
+
+	is(value($set{$mode} . ($set // '') . "SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s"),
+		stock_sum(query($mode, $on, $order, $mode ne 'only')), "$name: rows");
+}
+
+# distinct columns, order, and whether the device drops duplicates of rows in row mode: it never has many of few values
+my @orders = ([ 'half', 'half', 1 ], [ 'half', 'half DESC', 1 ], [ 'most', 'most', 0 ], [ 'one', 'one', 0 ],
+	[ 'gaps', 'gaps', 1 ], [ 'gaps', 'gaps DESC NULLS LAST', 1 ], [ 'gaps', 'gaps NULLS FIRST', 1 ],
+	[ 'a, b', 'a, b', 1 ], [ 'a, b', 'a DESC, b', 1 ], [ 'f', 'f DESC', 1 ], [ 'w, f', 'w, f', 1 ],
+	[ 'gaps, a', 'a, gaps DESC', 1 ], [ 'half, w', 'half, w', 1 ]);
+for my $mode (qw(keys only rows parallel))
+{
+	for my $case (@orders, $mode eq 'only' ? () : ([ 'half', 'half, a DESC', 1 ], [ 'a', 'a, b', 0 ]))
+	{
+		my ($on, $order, $many) = @$case;
+		my $name = "$mode: $on by $order";
+		my $expected = $rows - value("SET gpusort.enable = off; SELECT count(*) FROM (SELECT DISTINCT $on FROM t) s");
+		my ($how, $on_device, $dropped) = split /\|/,
+			value("$set{$mode} SELECT * FROM dropped('" . query($mode, $on, $order, 0) . "')");
+
+		same_as_stock($mode, $on, $order, $name);
+		same_as_stock($mode, $on, $order, "$name, verify", 'SET gpusort.verify = on; ') if $mode ne 'parallel';
+		is($dropped, $expected, "$name: all duplicates are dropped");
+		# few values: duplicates are dropped before rows are sent
+		next if $mode eq 'rows' && !$many;
+		is($how, $mode eq 'only' ? 'keys' : $mode eq 'parallel' ? 'rows' : $mode, "$name: what is sent");
+		is($on_device, $expected, "$name: all by the device");
+	}
+	# nothing to drop; and keys that do not tell whether rows are equal, which the host compares
+	for my $case ([ 'none', 'none' ], [ 's', 's COLLATE "C"' ])
+	{
+		my ($on, $order) = @$case;
+
+		next if $mode eq 'only' && $on eq 's';
+		$on = 's COLLATE "C"' if $on eq 's';
+		same_as_stock($mode, $on, $order, "$mode: $order");
+		is(value("$set{$mode} SELECT on_device FROM dropped('" . query($mode, $on, $order, 0) . "')"), '0',
+			"$mode: $order: the device drops nothing");
+	}
+	device_unused($node, $mode);
+}
+# keys that are sent ahead
+my $ahead = 'SELECT DISTINCT mix(i % 150000) FROM generate_series(1, 300000) i';
+like(value("$set{only} EXPLAIN (ANALYZE, COSTS OFF) $ahead"), qr/Dropped: .* gpu=150000\n.*\n.* early=\d+/,
+	'sent ahead');
+is(value("$set{only} SELECT count(*) || ' ' || count(DISTINCT x) FROM ($ahead) s(x)"), '150000 150000',
+	'sent ahead: values');
+# runs in memory that is too small
+is(value("SET work_mem = '1MB'; SELECT dropped FROM dropped('SELECT DISTINCT half FROM t')"), '30000', 'only: runs');
+# values whose text differs: the device's keys are equal
+is(value("SELECT string_agg(x::text, ' ') FROM (SELECT DISTINCT x FROM (SELECT CASE WHEN i % 2 = 0 THEN 0 ELSE "
+	. "'-0' END::float8 + i % 3 AS x FROM generate_series(1, 30000) i) s) d"), '0 1 2', 'zeros are equal');
+
+# wrong results and failing devices
+my %order = (keys => [ 'half', 'half' ], only => [ 'half', 'half' ], rows => [ 'half', 'half' ]);
+for my $mode (sort keys %order)
+{
+	for my $fault (qw(corrupt corrupt_bit corrupt_size corrupt_place corrupt_count corrupt_group error_sort error_down
+		kill_sort))
+	{
+		my $before = fallbacks($node);
+
+		same_as_stock($mode, @{ $order{$mode} }, "$mode: $fault", "SET gpusort.device_fault = $fault; ");
+		cmp_ok(fallbacks($node), '>', $before, "$mode: $fault: a fallback is counted");
+		ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"),
+			"$mode: $fault: ready again") if $fault =~ /^(error|kill)/;
+	}
+	device_unused($node, "$mode: faults");
+}
+
+# the device fails after rows were returned: the rerun skips these, and returns no duplicate
+gate_make($node);
+for my $mode ('rows', 'parallel')
+{
+	my $q = query($mode, 'half', 'half', 0);
+	my $id = $mode eq 'rows' ? 'id' : 'half';
+	my $want = value("SET gpusort.enable = off; SELECT md5(string_agg($id\::text, ',')) FROM ("
+		. query($mode, 'half', 'half', $mode eq 'rows') . ' OFFSET 0) s') =~ s/\s//gr;
+
+	$q = "SELECT $id\::text AS id, row_number() OVER () AS n FROM ($q OFFSET 0) s";
+	killed_at_gate($node, "$mode: killed at row 9000", $set{$mode} . "SELECT md5(string_agg(id, ',' ORDER BY n)) FROM "
+		. "(SELECT id, gate(n, 9000) AS n FROM ($q) q OFFSET 0) s", $want);
+}
+$node->stop;
+done_testing();
