@@ -402,6 +402,29 @@ gpusort_rows_stay(PlanState *ps)
 	return node != NULL && node->result->methods->kind == RESULT_ROWS;
 }
 
+/*
+ * Keys that exceed work_mem are written to runs.  Their rows may be sent to a GPU instead,
+ * whose memory holds them.
+ */
+static bool
+rows_suit_device(const GpuSortState *node)
+{
+	PlanState  *outer = outerPlanState(node);
+	const Algorithm *forced = gpusort_forced_algorithm();
+	SortCostFacts facts = {0};
+
+	if (node->random_access || device_state() != DEVICE_STATE_READY ||
+		(forced != NULL && (!algorithm_on_gpu(forced) || forced->by_value || forced->keys_only)))
+		return false;
+	facts.rows = outer->plan->plan_rows;
+	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(outer->plan->plan_width);
+	facts.keys = node->keys;
+	facts.nkeys = node->nkeys;
+	if (node->distinct > 0)
+		facts.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
+	return sort_cost_prefers_device(&facts, 0, true, forced != NULL) && gpusort_can_rerun(outer);
+}
+
 static TupleTableSlot *
 gpusort_exec_custom(CustomScanState *css)
 {
@@ -426,7 +449,8 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
-		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys);
+		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys) &&
+		!rows_suit_device(node);
 	ExecInitResultSlot(&css->ss.ps, node->keys_only ? &keys_slot_ops : &TTSOpsMinimalTuple);
 	if (node->keys_only)
 		keys_slot_prepare(css->ss.ps.ps_ResultTupleSlot);

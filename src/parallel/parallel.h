@@ -329,7 +329,8 @@ extern void sort_cost_parallel(const SortCostFacts *facts, int workers, bool lea
 
 /*
  * Should the participants send their rows to a device?  forced: yes if that is
- * possible, even if it takes longer.
+ * possible, even if it takes longer.  Without workers: should a serial sort send rows, whose
+ * columns are all sort keys, instead of keys?
  */
 extern bool sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader,
 									 bool forced);

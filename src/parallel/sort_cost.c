@@ -191,9 +191,12 @@ gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 	return true;
 }
 
-/* Time that a GPU is expected to save; 0 if there is none. */
+/*
+ * Time that a GPU is expected to save; 0 if there is none.  by_key: the CPU sorts keys
+ * without rows.
+ */
 static double
-gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
+gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us, bool by_key)
 {
 	RouteFacts	facts;
 	GpuRowsFacts gain = {0};
@@ -205,6 +208,8 @@ gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 	gain.row_bytes = row_bytes;
 	gain.key_cost = keys->bits / 8;
 	gain.resolver = keys->computed > 0;
+	/* keys come back from memory in order */
+	gain.ordered = by_key;
 	gain.memory = work_mem * 1024.0;
 	gain.cpu_sort_us = kernel_us;
 	gain.gpu_sort_us = HUGE_VAL;
@@ -230,7 +235,7 @@ sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
 		return;
 
 	/* a GPU saves sorting and spilling, not the time to store and to return rows */
-	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
+	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us, false);
 	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
 	cost->sort_us -= saves_sort;
 	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * RETURN_NS / 1000);
@@ -371,12 +376,29 @@ participants_drop_better(const SortCostFacts *facts)
 		(resolver || facts->groups * (facts->row_bytes + bits / 8) < DISTINCT_EARLY_BYTES / DISTINCT_GROWTH);
 }
 
+/* Do the keys of a serial sort exceed work_mem, and would a GPU save time that has their rows? */
+static bool
+rows_suit_gpu(const SortCostFacts *facts)
+{
+	double		n = Max(facts->rows, 2);
+	CostKeys	keys;
+	SortCost	cost;
+
+	sum_keys(facts, &keys);
+	/* a key takes its record and the kernel's scratch, too */
+	if (kept_of(facts, n) * (keys.bits / 8 + 2 * sizeof(uint64)) <= work_mem * 1024.0)
+		return false;
+	return gpu_saves_us(&keys, n, facts->row_bytes, cost_on_cpu(facts, &keys, n, 0, &cost), true) > 0;
+}
+
 bool
 sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced)
 {
 	SortCost	merge;
 	SortCost	device;
 
+	if (workers == 0)
+		return rows_suit_gpu(facts);
 	if (!cost_of_device(facts, workers, leader, &device) ||
 		(!forced && participants_drop_better(facts)))
 		return false;

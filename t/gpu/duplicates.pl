@@ -128,8 +128,20 @@ like(value("$set{only} EXPLAIN (ANALYZE, COSTS OFF) $ahead"), qr/Dropped: .* gpu
 	'sent ahead');
 is(value("$set{only} SELECT count(*) || ' ' || count(DISTINCT x) FROM ($ahead) s(x)"), '150000 150000',
 	'sent ahead: values');
-# runs in memory that is too small
-is(value("SET work_mem = '1MB'; SELECT dropped FROM dropped('SELECT DISTINCT half FROM t')"), '30000', 'only: runs');
+# keys alone that exceed memory: their rows are sent; to a device that is not ready, runs have the keys
+for my $allowed ('on', 'off')
+{
+	my $set = "SET work_mem = '256kB'; SET gpusort.device_allowed = $allowed; ";
+
+	for my $q ('SELECT DISTINCT half FROM t', 'SELECT DISTINCT gaps, a FROM t')
+	{
+		my $dropped = $rows - value("SET gpusort.enable = off; SELECT count(*) FROM ($q) s");
+
+		is(value("$set SELECT * FROM dropped('$q')"), $allowed eq 'on' ? "rows|$dropped|$dropped" : "host|0|$dropped",
+			"little memory, device allowed $allowed: $q");
+		is(value("$set SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s"), stock_sum($q), "$q: rows");
+	}
+}
 # values whose text differs: the device's keys are equal
 is(value("SELECT string_agg(x::text, ' ') FROM (SELECT DISTINCT x FROM (SELECT CASE WHEN i % 2 = 0 THEN 0 ELSE "
 	. "'-0' END::float8 + i % 3 AS x FROM generate_series(1, 30000) i) s) d"), '0 1 2', 'zeros are equal');
