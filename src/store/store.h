@@ -865,6 +865,20 @@ row_copy(char *row, const char *tuple, Size len)
 	return MAXALIGN(len);
 }
 
+/*
+ * Makes a MinimalTuple of a copied heap tuple.  heap_form_tuple() marks its tuples as
+ * composite values by these two bits; heap_getattr() would then read the type's OID from
+ * bytes that are the MinimalTuple's length.
+ */
+static inline void
+row_clear_composite(MinimalTuple row)
+{
+	const uint16 composite = HEAP_XMAX_COMMITTED | HEAP_XMAX_INVALID;
+
+	if (unlikely((row->t_infomask & composite) == composite))
+		row->t_infomask &= ~composite;
+}
+
 /* Writes a slot's row in this form; returns its MAXALIGN'ed size. */
 static inline Size
 row_write(const RowWriter *writer, TupleTableSlot *slot, const RowForm *form, char *row)
@@ -873,6 +887,7 @@ row_write(const RowWriter *writer, TupleTableSlot *slot, const RowForm *form, ch
 		return row_writer_write(writer, slot->tts_values, slot->tts_isnull, row);
 	memcpy(row, form->tuple, form->len);
 	((MinimalTuple) row)->t_len = form->len;
+	row_clear_composite((MinimalTuple) row);
 	return form->room;
 }
 

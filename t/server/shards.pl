@@ -81,5 +81,15 @@ for my $by ('at, id', 'device DESC, id', 'note DESC', 'value, id')
 	is(join(' ', map { $after[$_] - $before[$_] } 0 .. $shards), join(' ', $rows, (0) x $shards),
 		"$by: the coordinator sorted all rows");
 }
+
+# whole rows of a foreign scan, which postgres_fdw forms as composite values; a LIMIT and ties read their columns
+for my $by ('note, id LIMIT 10', 'left(note, 6), note, id')
+{
+	my $query = "SELECT * FROM (SELECT * FROM events_1 OFFSET 0) e ORDER BY $by";
+
+	like($coordinator->safe_psql('postgres', "EXPLAIN (COSTS OFF) $query"), qr/GpuSort/, "$by: the coordinator sorts");
+	ok($coordinator->safe_psql('postgres', $query) eq
+		$coordinator->safe_psql('postgres', "SET gpusort.enable = off; $query"), "$by: ... in the same order");
+}
 $_->stop for $coordinator, @shard;
 done_testing();
