@@ -39,6 +39,10 @@ SELECT result FROM check_sort('SELECT n FROM grouped INTERSECT SELECT n FROM gro
 SELECT result FROM check_sort('SELECT n FROM grouped INTERSECT ALL SELECT n FROM grouped_too ORDER BY 1');
 SELECT result FROM check_sort('SELECT n, k FROM grouped EXCEPT SELECT n, k FROM grouped_too ORDER BY 1, 2');
 SELECT result FROM check_sort('SELECT n FROM grouped EXCEPT ALL SELECT n FROM grouped_too ORDER BY 1');
+-- INTERSECT and EXCEPT above our sorts: of all rows up to 17, of each side from 18 on
+SELECT replace(who_groups('SELECT k FROM grouped INTERSECT SELECT k FROM grouped_too'), 'GpuSort, GpuSort', 'GpuSort');
+SELECT replace(who_groups('SELECT k FROM grouped EXCEPT ALL SELECT k FROM grouped_too'), 'GpuSort, GpuSort', 'GpuSort');
+SELECT who_groups('SELECT s FROM grouped INTERSECT SELECT s FROM grouped_few');
 -- joins
 SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped y USING (k)');
 SELECT who_groups('SELECT count(*) FROM grouped x LEFT JOIN grouped_too y USING (k, n)');

@@ -178,27 +178,31 @@ compat_cost_sort(Path *path, const Plan *input)
 #endif
 }
 
-/* 18 gives a SetOp two inputs; up to 17 it has one Append.  The hash table has the left one's groups. */
-static inline Path *
-compat_setop_input(const SetOpPath *setop)
+/*
+ * The inputs of a SetOp.  18 gives it two, of which the hash table has the left one's
+ * groups; up to 17 it has one Append, and *right is NULL.
+ */
+static inline void
+compat_setop_inputs(const SetOpPath *setop, Path **left, Path **right)
 {
 #if PG_VERSION_NUM >= 180000
-	return setop->leftpath;
+	*left = setop->leftpath;
+	*right = setop->rightpath;
 #else
-	return setop->subpath;
+	*left = setop->subpath;
+	*right = NULL;
 #endif
 }
 
-#define COMPAT_SETOP_OF_APPEND	(PG_VERSION_NUM < 180000)
-
-/* A sorted SetOp of the same kind; not from 18 on, where PostgreSQL offers it itself. */
+/* A sorted SetOp of the same kind; right is NULL up to 17. */
 static inline Path *
-compat_create_sorted_setop(PlannerInfo *root, const SetOpPath *like, Path *sorted)
+compat_create_sorted_setop(PlannerInfo *root, const SetOpPath *like, Path *left, Path *right)
 {
 #if PG_VERSION_NUM >= 180000
-	return NULL;
+	return (Path *) create_setop_path(root, like->path.parent, left, right, like->cmd, SETOP_SORTED,
+									  like->groupList, like->numGroups, like->path.rows);
 #else
-	return (Path *) create_setop_path(root, like->path.parent, sorted, like->cmd, SETOP_SORTED, like->distinctList,
+	return (Path *) create_setop_path(root, like->path.parent, left, like->cmd, SETOP_SORTED, like->distinctList,
 									  like->flagColIdx, -1, like->numGroups, like->path.rows);
 #endif
 }

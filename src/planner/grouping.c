@@ -330,19 +330,37 @@ change_sort(const Grouping *grouping, const SortPath *sort, CostChange *change)
 			   input->total_cost + cost_of_us(cost.sort_us + cost.rows_us) - sort->path.total_cost);
 }
 
-/* The same for a hashed SetOp. */
+/* The change of a SetOp's own cost. */
 static void
-change_hashed_setop(const SetOpPath *setop, const Path *input, CostChange *change)
+change_setop(const SetOpPath *setop, CostChange *change)
 {
+	bool		hashed = setop->strategy == SETOP_HASHED;
+	Path	   *left;
+	Path	   *right;
+	Cost		startup;
+	Cost		total;
 	GroupFacts	facts;
 	GroupCost	cost;
 
-	group_facts(input, &setop->path, setop->numGroups, 1, 0, &facts);
+	compat_setop_inputs(setop, &left, &right);
+	startup = left->startup_cost;
+	total = left->total_cost;
+	group_facts(left, &setop->path, hashed ? setop->numGroups : setop->path.rows, hashed ? 1 : 0, 0, &facts);
+	if (right != NULL)
+	{
+		startup += right->startup_cost;
+		total += right->total_cost;
+		facts.rows += right->rows;
+	}
 	count_keys(compat_setop_clause(setop), setop->path.pathtarget, &facts);
-	hash_group_cost(&facts, &cost);
-	change->startup = change->total;
-	raise_own_cost(change, &setop->path, input->total_cost, input->total_cost,
-				   cost_of_us(cost.first_us), cost_of_us(cost.all_us));
+	if (hashed)
+	{
+		startup = total;
+		hash_group_cost(&facts, &cost);
+	}
+	else
+		sorted_group_cost(&facts, &cost);
+	raise_own_cost(change, &setop->path, startup, total, cost_of_us(cost.first_us), cost_of_us(cost.all_us));
 }
 
 /* The input of a node of the grouping; NULL for the grouping's input itself and its leaves. */
@@ -384,9 +402,9 @@ cost_change(const Grouping *grouping, const Path *path)
 	CostChange	change = {0};
 
 	check_stack_depth();
-	if (IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED)
+	if (IsA(path, SetOpPath))
 	{
-		change_hashed_setop((const SetOpPath *) path, compat_setop_input((const SetOpPath *) path), &change);
+		change_setop((const SetOpPath *) path, &change);
 		return change;
 	}
 	if (input == NULL)
@@ -418,6 +436,8 @@ at_true_cost(const Grouping *grouping, Path *path, const Path *input)
 
 	if (IsA(path, AggPath))
 		change_agg(grouping, (const AggPath *) path, &change);
+	else if (IsA(path, SetOpPath))
+		change_setop((const SetOpPath *) path, &change);
 	else
 		change_sorted(path, input, COMPAT_IS_UNIQUE_PATH(path) ? compat_unique_keys(path) :
 					  list_length(input->pathkeys), &change);
@@ -733,50 +753,72 @@ setop_pathkeys(PlannerInfo *root, List *clause, PathTarget *target)
 	return make_pathkeys_for_sortclauses(root, clause, make_tlist_from_pathtarget(target));
 }
 
+/* UNION: Unique above our sort instead of a hash table; NULL if there is none. */
+static Path *
+sorted_union(Grouping *grouping, const AggPath *agg)
+{
+	PlannerInfo *root = grouping->root;
+	const Path *path = &agg->path;
+	List	   *pathkeys;
+	Path	   *sorted = NULL;
+
+	if (agg->subpath->rows < gpusort_plan_grouping_min_rows || !grouping_is_sortable(agg->groupClause))
+		return NULL;
+	pathkeys = setop_pathkeys(root, agg->groupClause, path->pathtarget);
+	if (list_length(pathkeys) == list_length(agg->groupClause))
+		sorted = sort_path_cheapest(root, path->parent, NULL, agg->subpath, pathkeys);
+	if (sorted == NULL)
+		return NULL;
+	grouping->groups = different_rows(agg->subpath);
+	return at_true_cost(grouping, compat_create_unique_path(root, path->parent, sorted, list_length(pathkeys),
+															path->rows), sorted);
+}
+
+/* INTERSECT, EXCEPT: a SetOp above our sorts instead of a hashed one; NULL if there is none. */
+static Path *
+sorted_setop(Grouping *grouping, const SetOpPath *setop)
+{
+	PlannerInfo *root = grouping->root;
+	List	   *clause = compat_setop_clause(setop);
+	Path	   *inputs[2];
+
+	compat_setop_inputs(setop, &inputs[0], &inputs[1]);
+	if (inputs[0]->rows + (inputs[1] != NULL ? inputs[1]->rows : 0) < gpusort_plan_grouping_min_rows ||
+		!grouping_is_sortable(clause))
+		return NULL;
+	for (int i = 0; i < lengthof(inputs); i++)
+	{
+		Path	   *input = inputs[i];
+		List	   *pathkeys;
+
+		if (input == NULL)
+			continue;
+		pathkeys = setop_pathkeys(root, clause, input->pathtarget);
+		if (!pathkeys_contained_in(pathkeys, input->pathkeys))
+			inputs[i] = sort_path_cheapest(root, input->parent, NULL, input, pathkeys);
+		if (inputs[i] == NULL)
+			return NULL;
+	}
+	return at_true_cost(grouping, compat_create_sorted_setop(root, setop, inputs[0], inputs[1]), inputs[0]);
+}
+
 /* UNION, INTERSECT and EXCEPT: a sorted path for each hashed path */
 static void
 offer_setop(Grouping *grouping)
 {
-	PlannerInfo *root = grouping->root;
 	ListCell   *lc;
 
 	foreach(lc, grouping->rel->pathlist)
 	{
-		Path	   *path = lfirst(lc);
+		const Path *path = lfirst(lc);
 		Path	   *sorted = NULL;
 
-		if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy == AGG_HASHED)
-		{
-			AggPath    *agg = (AggPath *) path;
-			List	   *pathkeys;
-
-			if (agg->subpath->rows < gpusort_plan_grouping_min_rows || !grouping_is_sortable(agg->groupClause))
-				continue;
-			pathkeys = setop_pathkeys(root, agg->groupClause, path->pathtarget);
-			if (list_length(pathkeys) == list_length(agg->groupClause))
-				sorted = sort_path_cheapest(root, path->parent, NULL, agg->subpath, pathkeys);
-			if (sorted == NULL)
-				continue;
-			grouping->groups = different_rows(agg->subpath);
-			path = compat_create_unique_path(root, path->parent, sorted, list_length(pathkeys), path->rows);
-			offer(grouping, at_true_cost(grouping, path, sorted));
-		}
-		else if (IsA(path, SetOpPath) && ((SetOpPath *) path)->strategy == SETOP_HASHED)
-		{
-			SetOpPath  *setop = (SetOpPath *) path;
-			Path	   *input = compat_setop_input(setop);
-			List	   *clause = compat_setop_clause(setop);
-
-			if (!COMPAT_SETOP_OF_APPEND || input->rows < gpusort_plan_grouping_min_rows ||
-				!grouping_is_sortable(clause))
-				continue;
-			sorted = sort_path_cheapest(root, path->parent, NULL, input,
-										setop_pathkeys(root, clause, input->pathtarget));
-			if (sorted == NULL)
-				continue;
-			path = compat_create_sorted_setop(root, setop, sorted);
-			offer(grouping, at_true_cost(grouping, path, sorted));
-		}
+		if (IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED)
+			sorted = sorted_union(grouping, (const AggPath *) path);
+		else if (IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED)
+			sorted = sorted_setop(grouping, (const SetOpPath *) path);
+		if (sorted != NULL)
+			offer(grouping, sorted);
 	}
 }
 
