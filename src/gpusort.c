@@ -48,4 +48,5 @@ _PG_init(void)
 	index_hooks_init();
 	gpusort_grouping_init();
 	gpusort_joins_init();
+	gpusort_shards_init();
 }

@@ -3,8 +3,8 @@
  *	  Decides about JIT compilation by PostgreSQL's costs.
  *
  * standard_planner() compiles a plan whose total cost exceeds jit_above_cost.  Users set
- * that threshold for PostgreSQL's costs.  The costs of hash tables that grouping.c and
- * joins.c raise are higher than PostgreSQL's, although the plan takes as long as before.
+ * that threshold for PostgreSQL's costs.  The costs that grouping.c, joins.c and shards.c
+ * raise are higher than PostgreSQL's, although the plan takes as long as before.
  * So a plan would be compiled that PostgreSQL runs without compilation, and would lose
  * the time of compilation.
  *
@@ -113,6 +113,9 @@ may_be_raised(const Plan *plan)
 		case T_Gather:
 		case T_GatherMerge:
 		case T_Sort:
+		case T_IncrementalSort:
+		case T_MergeAppend:
+		case T_Result:
 			return true;
 		default:
 			return false;

@@ -21,4 +21,7 @@ extern void gpusort_grouping_init(void);
 /* Installs the hook that adds merge joins of our sorts, and raises costs of hash joins. */
 extern void gpusort_joins_init(void);
 
+/* Installs the hook that lets foreign partitions be sorted here. */
+extern void gpusort_shards_init(void);
+
 #endif							/* GPUSORT_PLANNER_PLANNER_H */

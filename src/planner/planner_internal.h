@@ -175,6 +175,9 @@ extern const Path *path_below_projection(const Path *path);
 /* Is this path a Gather or Gather Merge? */
 extern bool path_gathers(const Path *path);
 
+/* Is there no LIMIT, or a constant one, which becomes the sort's bound? */
+extern bool limit_is_known(const Query *query);
+
 /*
  * Fills the facts of a sort of the path's rows, without a bound.  False if we cannot
  * sort by one of the pathkeys.

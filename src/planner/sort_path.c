@@ -385,9 +385,8 @@ input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *pa
 	return costlier;
 }
 
-/* Is there no LIMIT, or a constant one, which becomes the sort's bound? */
-static bool
-limit_known(const Query *query)
+bool
+limit_is_known(const Query *query)
 {
 	if (query->limitCount == NULL)
 		return true;
@@ -408,7 +407,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 
 	if (!gpusort_enable || !enable_sort || !enable_gathermerge || !rel->consider_parallel ||
 		root->sort_pathkeys == NIL || input_rel->partial_pathlist == NIL ||
-		!limit_known(root->parse))
+		!limit_is_known(root->parse))
 		return;
 
 	/*

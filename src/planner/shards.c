@@ -1,0 +1,534 @@
+/*
+ * shards.c
+ *	  ORDER BY over foreign partitions: sorted by their servers, or here.
+ *
+ * PostgreSQL plans a Merge Append above foreign scans that send the ORDER BY to their
+ * servers.  A Merge Append asks its children for their first row one after the other,
+ * and postgres_fdw begins a remote statement only then.  So each server begins to sort
+ * when the server before it has sorted, and each batch of rows is waited for.  Below an
+ * Append, asynchronous foreign scans run on all servers at the same time, and a sort
+ * above the Append needs the rows in no order.
+ *
+ * After PostgreSQL has made the paths of an ORDER BY, this hook therefore
+ *
+ * - raises the cost of a Merge Append to the time that it takes: the sum of all servers'
+ *	 scans and sorts, before the first row comes; then each row's transport,
+ * - makes a Sort above an Append of the unsorted scans, whose cost is the time of the
+ *	 slowest server or of taking all rows from the connections, and of our sort,
+ *
+ * and add_path() chooses.  A LIMIT usually keeps the Merge Append, which then takes few
+ * rows from each server.
+ *
+ * Not known are the servers' indexes, unless use_remote_estimate is set: an index may
+ * return the first rows at once.  Then a LIMIT or a cursor keeps the Merge Append.  It is
+ * assumed that the servers have gpusort, and that messages take no time: both make the
+ * Merge Append cheaper.  Servers with different hosts are different machines.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "commands/defrem.h"
+#include "foreign/fdwapi.h"
+#include "foreign/foreign.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "parallel/parallel.h"
+#include "planner/planner.h"
+#include "planner/planner_internal.h"
+#include "settings.h"
+
+/*
+ * A column of a row on its way: processor time of the server, which makes a text; of this
+ * process, which makes a value of the text; elapsed time of both, which overlap in part.
+ */
+#define SEND_COLUMN_NS	250.0
+#define TAKE_COLUMN_NS	140.0
+#define PASS_COLUMN_NS	225.0
+
+/* Rows of a batch, if fetch_size is not set. */
+#define FETCH_SIZE		100
+
+/* The sort here must take at most this share of the Merge Append's time. */
+#define SORT_HERE_MOST	0.9
+
+static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
+
+/* ------------------------------------------------------------------------
+ * Foreign scans
+ * ------------------------------------------------------------------------
+ */
+
+/* Options of a foreign table and its server that concern costs. */
+typedef struct RemoteOptions
+{
+	double		startup_cost;
+	double		tuple_cost;
+	double		fetch_size;
+	bool		estimates;		/* costs come from the server */
+	bool		elsewhere;		/* the server is on another machine */
+} RemoteOptions;
+
+/* The cost of a foreign scan's steps. */
+typedef struct RemoteCost
+{
+	Cost		scan;			/* until the server has all rows, in no order */
+	Cost		sort;			/* until it has sorted them, without the scan */
+	Cost		send;			/* processor time of a row in the server */
+	Cost		take;			/* processor time of a row here */
+	Cost		pass;			/* elapsed time of a row, from the server's sort to here */
+	double		rows;
+	double		batch;			/* rows that the first message has */
+	Oid			server;
+	Oid			user;
+	bool		elsewhere;		/* the server is on another machine */
+} RemoteCost;
+
+/* Does a server's option host or hostaddr name another machine? */
+static bool
+is_elsewhere(const char *host)
+{
+	return host[0] != '/' && host[0] != '@' && host[0] != '\0' && strcmp(host, "localhost") != 0 &&
+		strncmp(host, "127.", 4) != 0 && strcmp(host, "::1") != 0;
+}
+
+static void
+read_options(List *list, RemoteOptions *options)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+	{
+		DefElem    *def = lfirst_node(DefElem, lc);
+
+		if (strcmp(def->defname, "fdw_startup_cost") == 0)
+			(void) parse_real(defGetString(def), &options->startup_cost, 0, NULL);
+		else if (strcmp(def->defname, "fdw_tuple_cost") == 0)
+			(void) parse_real(defGetString(def), &options->tuple_cost, 0, NULL);
+		else if (strcmp(def->defname, "use_remote_estimate") == 0)
+			options->estimates = defGetBoolean(def);
+		else if (strcmp(def->defname, "fetch_size") == 0)
+			options->fetch_size = Max(1, strtod(defGetString(def), NULL));
+		else if (strcmp(def->defname, "host") == 0 || strcmp(def->defname, "hostaddr") == 0)
+			options->elsewhere = is_elsewhere(defGetString(def));
+	}
+}
+
+/* The options of a foreign relation: those of the server, and for a table its own. */
+static void
+remote_options(PlannerInfo *root, const RelOptInfo *rel, RemoteOptions *options)
+{
+	options->startup_cost = COMPAT_FDW_STARTUP_COST;
+	options->tuple_cost = COMPAT_FDW_TUPLE_COST;
+	options->fetch_size = FETCH_SIZE;
+	options->estimates = false;
+	options->elsewhere = false;
+	read_options(GetForeignServer(rel->serverid)->options, options);
+	if (IS_SIMPLE_REL(rel))
+		read_options(GetForeignTable(planner_rt_fetch(rel->relid, root)->relid)->options, options);
+}
+
+/* The cost of a foreign path's steps without its order. */
+static RemoteCost
+remote_cost(PlannerInfo *root, Path *path)
+{
+	const RelOptInfo *rel = path->parent;
+	int			columns = Max(1, list_length(path->pathtarget->exprs));
+	RemoteOptions options;
+	RemoteCost	cost = {0};
+
+	remote_options(root, rel, &options);
+	cost.rows = path->rows;
+	cost.batch = Min(options.fetch_size, path->rows);
+	cost.scan = Max(0, path->total_cost - options.startup_cost -
+					path->rows * (options.tuple_cost + cpu_tuple_cost));
+	cost.send = cost_of_us(columns * SEND_COLUMN_NS / 1000);
+	cost.take = cost_of_us(columns * TAKE_COLUMN_NS / 1000);
+	cost.pass = cost_of_us(columns * PASS_COLUMN_NS / 1000);
+	cost.server = rel->serverid;
+	cost.user = rel->userid;
+	cost.elsewhere = options.elsewhere;
+	return cost;
+}
+
+/* The cost of the steps of a foreign path with an order. */
+static RemoteCost
+ordered_cost(PlannerInfo *root, Path *ordered, Path *unordered)
+{
+	RemoteCost	cost = remote_cost(root, unordered);
+	RemoteOptions options;
+	SortCostFacts facts;
+	SortCost	sort;
+
+	if (sort_path_facts(root, unordered, ordered->pathkeys, &facts))
+	{
+		sort_cost_serial(&facts, &sort);
+		cost.sort = cost_of_us(sort.sort_us);
+	}
+	/* an index may have the order, or the server may be faster */
+	remote_options(root, ordered->parent, &options);
+	if (options.estimates)
+	{
+		Cost		start = Max(0, ordered->startup_cost - options.startup_cost);
+
+		cost.scan = Min(cost.scan, start);
+		cost.sort = Min(cost.sort, start - cost.scan);
+	}
+	return cost;
+}
+
+/* The foreign path below a projection; NULL for other paths. */
+static Path *
+foreign_path(const Path *path)
+{
+	path = path_below_projection(path);
+	return IsA(path, ForeignPath) ? unconstify(Path *, path) : NULL;
+}
+
+static bool
+is_async(const Path *path)
+{
+	const FdwRoutine *routine = path->parent->fdwroutine;
+
+	return routine != NULL && routine->IsForeignPathAsyncCapable != NULL &&
+		routine->IsForeignPathAsyncCapable((ForeignPath *) path);
+}
+
+/* ------------------------------------------------------------------------
+ * Both plans
+ * ------------------------------------------------------------------------
+ */
+
+/* A Merge Append's cost: its children run one after the other until each has its first rows. */
+static void
+merge_append_cost(PlannerInfo *root, const MergeAppendPath *merge, Cost *startup, Cost *total)
+{
+	Cost		children = 0;
+	Cost		run = 0;
+	ListCell   *lc;
+
+	*startup = 0;
+	foreach(lc, merge->subpaths)
+	{
+		Path	   *path = lfirst(lc);
+		Path	   *unordered = path->parent->cheapest_total_path;
+		const Path *below = path_below_projection(path);
+		Path	   *foreign = foreign_path(IsA(below, SortPath) ? ((const SortPath *) below)->subpath : path);
+
+		children += path->total_cost;
+		if (foreign != NULL && foreign_path(unordered) != NULL)
+		{
+			RemoteCost	cost = ordered_cost(root, path, foreign_path(unordered));
+			double		first = IsA(below, SortPath) ? cost.rows : cost.batch;
+
+			*startup += cost.scan + cost.sort + first * cost.pass;
+			run += (cost.rows - first) * cost.pass;
+		}
+		else if (IsA(below, SortPath))
+		{
+			const Path *input = ((const SortPath *) below)->subpath;
+			SortCostFacts facts;
+			SortCost	sort;
+
+			if (sort_path_facts(root, input, below->pathkeys, &facts))
+			{
+				sort_cost_serial(&facts, &sort);
+				*startup += input->total_cost + cost_of_us(sort.sort_us);
+				run += cost_of_us(sort.rows_us);
+			}
+			else
+			{
+				*startup += path->startup_cost;
+				run += path->total_cost - path->startup_cost;
+			}
+		}
+		else
+		{
+			*startup += path->startup_cost;
+			run += path->total_cost - path->startup_cost;
+		}
+	}
+	/* the merge itself costs what PostgreSQL says */
+	*total = *startup + run + Max(0, merge->path.total_cost - children);
+}
+
+/* A connection, by which the foreign scans of one server and user take turns. */
+typedef struct Connection
+{
+	Oid			server;
+	Oid			user;
+	Cost		busy;
+} Connection;
+
+/*
+ * The cost of reading all rows of these paths below an Append: asynchronous scans run at
+ * the same time, one on each connection, while this process takes rows and runs the other
+ * paths.  Servers on this machine share its CPUs.
+ */
+static Cost
+async_append_cost(PlannerInfo *root, List *paths)
+{
+	Connection *connections = palloc(list_length(paths) * sizeof(Connection));
+	int			n = 0;
+	int			processes = 1;	/* on this machine */
+	Cost		here = 0;		/* of this process */
+	Cost		machine = 0;	/* of the other processes on this machine */
+	Cost		slowest = 0;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Path	   *foreign = foreign_path(path);
+		RemoteCost	cost;
+		int			i;
+
+		if (foreign == NULL)
+		{
+			here += path->total_cost;
+			continue;
+		}
+		cost = remote_cost(root, foreign);
+		if (!is_async(foreign))
+		{
+			here += cost.scan + cost.rows * cost.pass;
+			continue;
+		}
+		here += cost.rows * cost.take;
+		for (i = 0; i < n; i++)
+		{
+			if (connections[i].server == cost.server && connections[i].user == cost.user)
+				break;
+		}
+		if (i == n)
+		{
+			connections[n++] = (Connection) {.server = cost.server,.user = cost.user};
+			processes += cost.elsewhere ? 0 : 1;
+		}
+		if (!cost.elsewhere)
+			machine += cost.scan + cost.rows * cost.send;
+		connections[i].busy += cost.scan + cost.rows * cost.pass;
+		slowest = Max(slowest, connections[i].busy);
+	}
+	pfree(connections);
+	return Max(Max(here, slowest), (here + machine) / sort_abreast(processes));
+}
+
+/* What is known of the children of a Merge Append. */
+typedef struct Children
+{
+	List	   *unordered;		/* their cheapest paths */
+	int			async;			/* paths of these that can run asynchronously */
+	double		read;			/* rows that their tables have */
+	bool		estimates;		/* all foreign ones have costs of their servers */
+} Children;
+
+/* False if the children cannot be read by an Append. */
+static bool
+find_children(PlannerInfo *root, const MergeAppendPath *merge, Children *children)
+{
+	ListCell   *lc;
+
+	memset(children, 0, sizeof(*children));
+	children->estimates = true;
+	foreach(lc, merge->subpaths)
+	{
+		const RelOptInfo *rel = ((const Path *) lfirst(lc))->parent;
+		Path	   *path = rel->cheapest_total_path;
+		RemoteOptions options;
+
+		if (path == NULL || path->param_info != NULL || rel == merge->path.parent)
+			return false;
+		children->unordered = lappend(children->unordered, path);
+		children->read += Max(path->rows, IS_SIMPLE_REL(rel) ? rel->tuples : 0);
+		if (foreign_path(path) == NULL)
+			continue;
+		remote_options(root, rel, &options);
+		children->estimates = children->estimates && options.estimates;
+		if (is_async(foreign_path(path)))
+			children->async++;
+	}
+	return list_length(children->unordered) > 1;
+}
+
+/* A Sort above an Append of the children. */
+static Path *
+sort_here(PlannerInfo *root, RelOptInfo *rel, const MergeAppendPath *merge, const Children *children)
+{
+	Path	   *append = compat_create_append_path(root, merge->path.parent, children->unordered);
+	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
+	CostChange	change = {0};
+	SortCostFacts facts;
+	SortCost	cost;
+	Cost		startup;
+	Path	   *path;
+
+	/* the executor runs scans of a parallel-safe Append one after the other */
+	if (append->parallel_safe || !sort_path_facts(root, append, merge->path.pathkeys, &facts))
+		return NULL;
+	facts.bound = Max(root->limit_tuples, 0);
+	path = (Path *) create_sort_path(root, rel, append, merge->path.pathkeys, facts.bound > 0 ? facts.bound : -1);
+	if (target != NULL && !equal(path->pathtarget->exprs, target->exprs))
+		path = apply_projection_to_path(root, rel, path, target);
+	sort_cost_serial(&facts, &cost);
+	startup = (async_append_cost(root, children->unordered) + cost_of_us(cost.sort_us)) / SORT_HERE_MOST;
+	/* JIT compilation is decided by the cost of the plan that PostgreSQL would have chosen */
+	path->startup_cost = path->total_cost = merge->path.total_cost;
+	add_change(&change, startup - path->startup_cost, startup + cost_of_us(cost.rows_us) - path->total_cost);
+	apply_change(path, &change);
+	return path;
+}
+
+/* ------------------------------------------------------------------------
+ * The choice
+ * ------------------------------------------------------------------------
+ */
+
+/* The Merge Append that a path sorts further or projects; NULL if it is another path. */
+static MergeAppendPath *
+merge_append_of(const Path *path)
+{
+	path = path_below_projection(path);
+	if (IsA(path, IncrementalSortPath))
+		path = path_below_projection(((const SortPath *) path)->subpath);
+	return IsA(path, MergeAppendPath) ? (MergeAppendPath *) path : NULL;
+}
+
+/* Is this path PostgreSQL's Sort above an Append? */
+static bool
+sorts_append(const Path *path)
+{
+	path = path_below_projection(path);
+	return IsA(path, SortPath) && IsA(path_below_projection(((const SortPath *) path)->subpath), AppendPath);
+}
+
+/* The cheapest path that merges children of which one is a foreign scan; or NULL. */
+static MergeAppendPath *
+find_merge_append(const RelOptInfo *rel)
+{
+	MergeAppendPath *found = NULL;
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		const Path *path = path_below_projection(lfirst(lc));
+		ListCell   *sub;
+
+		if (!IsA(path, MergeAppendPath) || (found != NULL && found->path.total_cost <= path->total_cost))
+			continue;
+		foreach(sub, ((const MergeAppendPath *) path)->subpaths)
+		{
+			if (foreign_path(lfirst(sub)) != NULL)
+			{
+				found = (MergeAppendPath *) path;
+				break;
+			}
+		}
+	}
+	return found;
+}
+
+static void
+log_reason(const char *reason)
+{
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: Merge Append of foreign scans stays: %s", reason)));
+}
+
+/* The cost of the rows that the query fetches. */
+static Cost
+cost_wanted(PlannerInfo *root, const Path *path)
+{
+	double		wanted = root->tuple_fraction;
+
+	if (wanted >= 1)
+		wanted = Min(1, wanted / Max(1, path->rows));
+	return path->startup_cost + (path->total_cost - path->startup_cost) * (wanted > 0 ? wanted : 1);
+}
+
+static void
+plan_shards(PlannerInfo *root, RelOptInfo *rel)
+{
+	MergeAppendPath *merge;
+	Children	children;
+	Path	   *ours;
+	Path	   *theirs = NULL;
+	Cost		merge_startup;
+	Cost		merge_total;
+	CostChange	change = {0};
+	List	   *paths = NIL;
+	ListCell   *lc;
+
+	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || !enable_async_append ||
+		root->sort_pathkeys == NIL)
+		return;
+	merge = find_merge_append(rel);
+	if (merge == NULL || !find_children(root, merge, &children) ||
+		children.read < gpusort_plan_grouping_min_rows)
+		return;
+	if (children.async == 0)
+	{
+		log_reason("none is async_capable");
+		return;
+	}
+	if (root->tuple_fraction > 0 && !children.estimates)
+	{
+		log_reason("a LIMIT or a cursor, and not all have use_remote_estimate");
+		return;
+	}
+	if (!limit_is_known(root->parse))
+	{
+		log_reason("the LIMIT is not a constant");
+		return;
+	}
+	ours = sort_here(root, rel, merge, &children);
+	if (ours == NULL)
+		return;
+
+	merge_append_cost(root, merge, &merge_startup, &merge_total);
+	raise_own_cost(&change, &merge->path, 0, 0, merge_startup, merge_total);
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		/* ours is the same at its true cost */
+		if (sorts_append(path))
+			continue;
+		if (merge_append_of(path) == merge)
+			apply_change(path, &change);
+		if (theirs == NULL || cost_wanted(root, path) < cost_wanted(root, theirs))
+			theirs = path;
+		paths = lappend(paths, path);
+	}
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: foreign scans are cheaper %s: sorted here %.0f, Merge Append %.0f, "
+							 "first row %.0f",
+							 cost_wanted(root, ours) < cost_wanted(root, theirs) ?
+							 "all at once" : "sorted by their servers",
+							 cost_wanted(root, ours), cost_wanted(root, theirs), theirs->startup_cost)));
+	rel->pathlist = NIL;
+	foreach(lc, paths)
+		add_path(rel, lfirst(lc));
+	add_path(rel, ours);
+}
+
+static void
+gpusort_shard_paths(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *output_rel,
+					void *extra)
+{
+	if (prev_upper_paths_hook)
+		prev_upper_paths_hook(root, kind, input_rel, output_rel, extra);
+	if (kind == UPPERREL_ORDERED)
+		plan_shards(root, output_rel);
+}
+
+void
+gpusort_shards_init(void)
+{
+	prev_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = gpusort_shard_paths;
+}
