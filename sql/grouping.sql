@@ -222,6 +222,8 @@ SELECT * FROM check_jit('SELECT s FROM grouped UNION ALL SELECT DISTINCT s FROM 
 SET enable_mergejoin = off;
 SELECT * FROM check_jit('SELECT x.s || y.s FROM grouped x JOIN grouped y ON x.s = y.s AND x.n = y.n');
 SELECT * FROM check_jit('SELECT count(*) FROM grouped x JOIN grouped y ON x.s = y.s AND x.n = y.n');
+-- a hash table that makes a subquery's rows unique for a semijoin
+SELECT * FROM check_jit('SELECT count(*) FROM grouped x WHERE x.s IN (SELECT y.s FROM grouped y)');
 RESET enable_mergejoin;
 SELECT * FROM check_jit('SELECT (SELECT count(*) FROM grouped_few) FROM (SELECT s FROM grouped GROUP BY s) x');
 DROP FUNCTION check_jit, cost_and_jit;

@@ -321,6 +321,35 @@ compat_plain_jointype(JoinType jointype)
 	return jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER ? JOIN_INNER : jointype;
 }
 
+/*
+ * The input of a hash table that makes a relation unique for a semijoin, and the columns
+ * that it compares; NULL for other paths.  19 makes it as a path of a grouping.
+ */
+static inline Path *
+compat_hashed_unique(const Path *path, List **columns)
+{
+#if PG_VERSION_NUM >= 190000
+	const AggPath *agg = (const AggPath *) path;
+
+	if (!IsA(path, AggPath) || agg->aggstrategy != AGG_HASHED || agg->aggsplit != AGGSPLIT_SIMPLE)
+		return NULL;
+	*columns = NIL;
+	for (int i = 0; i < list_length(path->pathtarget->exprs); i++)
+	{
+		if (get_pathtarget_sortgroupref(path->pathtarget, i) != 0)
+			*columns = lappend(*columns, list_nth(path->pathtarget->exprs, i));
+	}
+	return agg->subpath;
+#else
+	const UniquePath *unique = (const UniquePath *) path;
+
+	if (!IsA(path, UniquePath) || unique->umethod != UNIQUE_PATH_HASH)
+		return NULL;
+	*columns = unique->uniq_exprs;
+	return unique->subpath;
+#endif
+}
+
 /* 19 passes the ExplainState to the planner. */
 #include "optimizer/planner.h"
 #if PG_VERSION_NUM >= 190000

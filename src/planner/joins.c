@@ -6,7 +6,8 @@
  * Sort.  Its costs of a hash join ignore the size of a hash table that fits memory.  So
  * after PostgreSQL has made the paths of a join of two relations, this hook
  *
- * - raises the costs of the hash joins to their true costs (hash_cost.c),
+ * - raises the costs of the hash joins to their true costs (hash_cost.c), and those of
+ *	 joins with a relation that a hash table makes unique for a semijoin,
  * - makes a merge join of the relations' cheapest paths, each sorted by us (serially or
  *	 in parallel, sort_path.c) unless a path in order costs less, and one that the
  *	 participants of a parallel plan share,
@@ -19,13 +20,14 @@
  * predicts more.  Since a merge join must be compared with hash joins by time, its cost is
  * the predicted one less that difference.
  *
- * The hook does not change joins that need a parameter of another relation, or the inner
- * join with a relation that is made unique for a semijoin.
+ * The hook does not change joins that need a parameter of another relation, and makes no
+ * merge join of a relation that is made unique: a semijoin by merging is the same.
  */
 #include "postgres.h"
 
 #include "compat.h"
 #include "executor/hashjoin.h"
+#include "executor/nodeAgg.h"
 #include "executor/nodeHash.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -44,8 +46,9 @@
  */
 #define SORTED_JOIN_MORE	0.11
 
-/* Bytes of a bucket array for each row of a hash table. */
+/* Bytes of a bucket array for each row of a hash table, and for each group. */
 #define BUCKET_BYTES	12
+#define GROUP_BUCKET_BYTES	32
 
 static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
 
@@ -112,6 +115,41 @@ raise_hash_join(HashPath *path)
 	change.startup *= large;
 	change.total *= large;
 	apply_change(&path->jpath.path, &change);
+}
+
+/*
+ * Adds what the hash table lacks that makes a join's input unique for a semijoin, to the
+ * join's cost.
+ */
+static void
+raise_hashed_unique(Path *join, const Path *input)
+{
+	List	   *columns;
+	const Path *rows = compat_hashed_unique(path_below_projection(input), &columns);
+	CostChange	change = {0};
+	GroupFacts	facts = {0};
+	GroupCost	cost;
+	ListCell   *lc;
+
+	if (rows == NULL)
+		return;
+	facts.rows = rows->rows;
+	facts.groups = input->rows;
+	facts.row_bytes = stored_row_bytes(rows->pathtarget->width);
+	facts.entry_bytes = GROUP_BUCKET_BYTES + hash_agg_entry_size(0, rows->pathtarget->width, 0);
+	facts.memory = get_hash_memory_limit();
+	facts.keys = list_length(columns);
+	foreach(lc, columns)
+	{
+		if (type_is_varlena(exprType(lfirst(lc))))
+			facts.varlena_keys++;
+	}
+	hash_group_cost(&facts, &cost);
+	raise_own_cost(&change, input, rows->total_cost, rows->total_cost, cost_of_us(cost.first_us),
+				   cost_of_us(cost.all_us));
+	/* the table is built before the first row */
+	change.startup = change.total;
+	apply_change(join, &change);
 }
 
 /* ------------------------------------------------------------------------
@@ -452,6 +490,8 @@ take_joins(const KeptPaths *kept, List **paths)
 		{
 			if (IsA(path, HashPath))
 				raise_hash_join((HashPath *) path);
+			raise_hashed_unique(path, ((const JoinPath *) path)->outerjoinpath);
+			raise_hashed_unique(path, ((const JoinPath *) path)->innerjoinpath);
 			taken = lappend(taken, path);
 		}
 		*paths = foreach_delete_current(*paths, lc);
