@@ -38,9 +38,13 @@ my %tables = (
 		. "'0') AS p, "
 	  . "(random() * 1e9)::numeric(12,2) AS n, gen_random_uuid() AS u, random() * interval '1000 days' AS s, "
 	  . "('10.' || i % 256 || '.' || (random() * 255)::int || '.' || (random() * 255)::int)::inet AS h",
-	# each g is in order, with groups of 1, 10, 1,000 and 100,000 rows
+	# each g is in order, with groups of 1, 10, 1,000, 100,000 and 10,000,000 rows
 	groups => "SELECT i::int4 AS g1, (i / 10)::int4 AS g10, (i / 1000)::int4 AS g1000, (i / 100000)::int4 AS g100000, "
+	  . "(i / 10000001)::int4 AS g10000000, "
 	  . "(random() * 4294967295 - 2147483648)::int4 AS v, (random() * 1e18)::int8 AS w",
+	# a million groups in random order
+	scattered => "SELECT (random() * 1e6)::int4 AS g, (random() * 4294967295 - 2147483648)::int4 AS v, "
+	  . "(random() * 1e18)::int8 AS w",
 	dim => "SELECT i - 1 AS id, 'name ' || i AS nm");
 
 # tables whose size does not depend on --rows
@@ -177,16 +181,24 @@ for my $memory ('4MB', '1GB')
 			set => "work_mem = '$memory'") } @all;
 }
 
-# rows behind an index on the first sort column
-for my $size (1, 10, 1000, 100_000)
+# Rows behind an index on the first sort column: with that index, and with the plans that both planners choose.
+for my $limit ('', ' LIMIT 100', ' LIMIT 1000000')
 {
-	for my $limit ('', ' LIMIT 100', ' LIMIT 1000000')
+	my $forced = 'enable_sort = off, enable_seqscan = off, enable_bitmapscan = off';
+
+	for my $size (1, 10, 1000, 100_000, 10_000_000)
 	{
-		push @queries, query('incremental', "groups of $size$limit", 'groups',
-			"SELECT * FROM groups ORDER BY g$size, v$limit", "SELECT * FROM groups ORDER BY g$size$limit",
-			set => 'enable_sort = off, enable_seqscan = off, enable_bitmapscan = off',
-			before => "CREATE INDEX IF NOT EXISTS groups_g$size ON groups (g$size)");
+		my %index = (before => "CREATE INDEX IF NOT EXISTS groups_g$size ON groups (g$size)");
+		my @sql = ('groups', "SELECT * FROM groups ORDER BY g$size, v$limit",
+			"SELECT * FROM groups ORDER BY g$size$limit");
+
+		push @queries, query('incremental', "groups of $size$limit", @sql, set => $forced, %index),
+		  query('incremental', "groups of $size$limit, any plan", @sql, %index);
 	}
+	push @queries, map { query('incremental', "groups in random order$limit$_->[0]", 'scattered',
+			"SELECT * FROM scattered ORDER BY g, v$limit", "SELECT * FROM scattered ORDER BY g$limit",
+			before => 'CREATE INDEX IF NOT EXISTS scattered_g ON scattered (g)', @$_[ 1 .. $#$_ ]) }
+	  [ '', set => $forced ], [ ', any plan' ];
 }
 
 # few rows, with row estimates from 10 to 1e9

@@ -259,6 +259,28 @@ CREATE INDEX ON inc_temp (g10);
 ANALYZE inc_temp;
 SELECT c.* FROM check_sort('SELECT * FROM inc_temp ORDER BY g10, v, id') c;
 
+-- the planner compares it with a sort of the whole table at the costs of GpuSort, in a serial plan, too
+SET max_parallel_workers_per_gather = 0;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+CREATE TABLE shuffled AS SELECT (mix(i) % 10000)::int AS g, (mix(i * 7) % 1000)::int AS v, i AS id
+FROM generate_series(1, 40000) i;
+CREATE INDEX ON shuffled (g);
+VACUUM ANALYZE shuffled;
+SELECT sort_nodes('SELECT * FROM shuffled ORDER BY g, v LIMIT 20000') AS many,
+	sort_nodes('SELECT * FROM shuffled ORDER BY g, v LIMIT 10') AS few,
+	sort_nodes('SELECT * FROM shuffled ORDER BY g, v LIMIT (SELECT 20000)') AS not_known;
+SET gpusort.enable = off;
+SELECT sort_nodes('SELECT * FROM shuffled ORDER BY g, v LIMIT 20000') AS many;
+RESET gpusort.enable;
+SELECT c.* FROM unnest(ARRAY['', ' LIMIT 20000', ' LIMIT 10']) WITH ORDINALITY x (l, n),
+	check_sort('SELECT * FROM shuffled ORDER BY g, v, id' || l) c
+ORDER BY n;
+SELECT c.* FROM check_sort('SELECT g, v, id, generate_series(1, 2) FROM shuffled ORDER BY g, v, id, 4') c;
+SELECT c.* FROM check_sort('SELECT g + 1, v, id FROM shuffled WHERE v % 3 = 0 ORDER BY g + 1, v, id') c;
+DROP TABLE shuffled;
+
 DROP VIEW some_orders;
 DROP TABLE inc, inc_temp, orders;
 DROP FUNCTION rows_read, explain_json, check_ahead;

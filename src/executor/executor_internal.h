@@ -376,6 +376,7 @@ typedef struct IncrementalState
 								 * rows are ordered */
 	GroupColumn *prefix;		/* values of these columns in the current group */
 	AttrNumber	last_attno;		/* greatest column number of the prefix */
+	AttrNumber	last_key_attno; /* greatest column number of the sort columns */
 
 	IndexSource *source;		/* the child's rows */
 

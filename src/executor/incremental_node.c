@@ -315,8 +315,14 @@ sort_large(IncrementalState *node, uint64 rows)
 {
 	TupleTableSlot *row = node->ahead;
 
-	while (row != NULL && in_group(node, row))
+	for (;;)
 	{
+		if (row == NULL)
+			break;
+		/* all sort columns at once */
+		slot_getsomeattrs(row, node->last_key_attno);
+		if (!in_group(node, row))
+			break;
 		put_large(node, row);
 		rows++;
 		row = index_source_next(node->source);
@@ -512,6 +518,9 @@ init_prefix(IncrementalState *node, TupleDesc desc)
 		group_column_init(&node->prefix[i], key->attno, equality, key->collation, desc);
 		node->last_attno = Max(node->last_attno, key->attno);
 	}
+	node->last_key_attno = node->last_attno;
+	for (int i = node->nprefix; i < node->nkeys; i++)
+		node->last_key_attno = Max(node->last_key_attno, node->keys[i].attno);
 }
 
 static void

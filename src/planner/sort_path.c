@@ -9,10 +9,12 @@
  * PostgreSQL compares a Sort with a Gather Merge above Sorts by the costs of its own
  * sort and of its tuple queues.  Our sorts are faster, and their parallel rows use no
  * queue, so PostgreSQL's choice may be wrong.  If an ORDER BY may be parallel, the
- * planner's hook adds both paths again, at our costs, and add_path() chooses.  They are
- * added only where replace.c will replace their nodes in the finished plan.  No path is
- * added below a LIMIT that is not a constant: the number of rows is unknown, and the
- * Sort may stay (replace.c).
+ * planner's hook adds both paths again, at our costs, and add_path() chooses.  If it may
+ * not, the sort of a table is added at our costs, because it competes with scans of
+ * indexes, and with Incremental Sorts of their rows.  Paths are added only where
+ * replace.c will replace their nodes in the finished plan.  No path is added below a
+ * LIMIT that is not a constant: the number of rows is unknown, and the Sort may stay
+ * (replace.c).
  *
  * A parallel path must save a tenth of the time, because that is the precision of the
  * prediction and the workers occupy CPUs.  PostgreSQL derives the number of workers
@@ -25,6 +27,7 @@
 
 #include <math.h>
 
+#include "catalog/pg_class.h"
 #include "catalog/pg_statistic.h"
 #include "compat.h"
 #include "nodes/nodeFuncs.h"
@@ -33,6 +36,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "parallel/parallel.h"
+#include "parser/parsetree.h"
 #include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
@@ -394,6 +398,34 @@ limit_is_known(const Query *query)
 		(query->limitOffset == NULL || IsA(query->limitOffset, Const));
 }
 
+/*
+ * Adds a sort of a table that is scanned as a whole, if nothing is computed after the sort.
+ * A scan cannot compute functions that return sets.  The scan gets a new path, because a
+ * path of input_rel may have been freed.
+ */
+static void
+offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
+{
+	const PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
+	const RangeTblEntry *rte;
+	SortCostFacts facts;
+	Path	   *scan;
+
+	if (target == NULL || root->parse->hasTargetSRFs ||
+		input_rel->reloptkind != RELOPT_BASEREL || input_rel->rtekind != RTE_RELATION ||
+		input_rel->rows < gpusort_min_rows || !equal(target->exprs, input_rel->reltarget->exprs))
+		return;
+	rte = planner_rt_fetch(input_rel->relid, root);
+	if (rte->relkind == RELKIND_FOREIGN_TABLE || rte->inh || rte->tablesample != NULL ||
+		!bms_is_empty(input_rel->lateral_relids))
+		return;
+	scan = create_seqscan_path(root, input_rel, NULL, 0);
+	if (!sort_path_facts(root, scan, root->sort_pathkeys, &facts))
+		return;
+	facts.bound = Max(root->limit_tuples, 0);
+	add_path(rel, sort_path_serial(root, rel, scan, root->sort_pathkeys, &facts));
+}
+
 /* Adds our paths for an ORDER BY. */
 static void
 offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
@@ -405,10 +437,13 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	Path	   *serial;
 	Path	   *parallel;
 
-	if (!gpusort_enable || !enable_sort || !enable_gathermerge || !rel->consider_parallel ||
-		root->sort_pathkeys == NIL || input_rel->partial_pathlist == NIL ||
-		!limit_is_known(root->parse))
+	if (!gpusort_enable || !enable_sort || root->sort_pathkeys == NIL || !limit_is_known(root->parse))
 		return;
+	if (!enable_gathermerge || !rel->consider_parallel || input_rel->partial_pathlist == NIL)
+	{
+		offer_sort_of_table(root, input_rel, rel);
+		return;
+	}
 
 	/*
 	 * Nothing may be computed after the sort, because it would move below the
