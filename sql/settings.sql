@@ -1,10 +1,12 @@
 -- Settings: defaults, ranges, wrong values.
 LOAD 'gpusort';
 SELECT name, setting, unit, context, vartype, min_val, max_val
-FROM pg_settings WHERE name ~ '^gpusort.(enable|index_builds|windows|algorithm|min_rows|threads|verify)$' ORDER BY name;
+FROM pg_settings
+WHERE name ~ '^gpusort.(enable|index_builds|windows|algorithm|compress_runs|min_rows|threads|verify)$' ORDER BY name;
 
 SET gpusort.enable = maybe;
 SET gpusort.index_builds = maybe;
+SET gpusort.compress_runs = maybe;
 SET gpusort.min_rows = -1;
 SET gpusort.min_rows = 'many';
 SET gpusort.algorithm = 'bogo';

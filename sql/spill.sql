@@ -73,5 +73,69 @@ FETCH LAST FROM c;
 FETCH FIRST FROM c;
 ROLLBACK;
 
+-- rows as differences to the row before: files are smaller, and the rows are the same
+CREATE FUNCTION disk_kb(query text, coded text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	PERFORM set_config('gpusort.compress_runs', coded, true);
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ 'Disk: ' THEN
+			RETURN substring(line FROM 'Disk: (\d+)kB');
+		END IF;
+	END LOOP;
+	RETURN NULL;
+END $$;
+SET work_mem = '1MB';
+SELECT disk_kb('SELECT k, seq, v FROM spill ORDER BY k, seq', 'on') < 0.7 *
+	disk_kb('SELECT k, seq, v FROM spill ORDER BY k, seq', 'off') AS smaller;
+SET work_mem = '64kB';
+
+CREATE TABLE shapes (dropped int, seq int, n int, u uuid, nm name, p point, c char(3), s smallint, b bool, late text,
+	t text, x numeric, f float8, arr int[], gone text);
+ALTER TABLE shapes ALTER COLUMN late SET STORAGE EXTERNAL;
+INSERT INTO shapes
+SELECT i, i, NULLIF(mix(i) % 50, 7), md5((i % 97)::text)::uuid, 'n' || i % 20, point(i % 3, i), 'ab', i % 9, i % 2 = 0,
+	CASE WHEN i % 300 = 0 THEN repeat(md5(i::text), 300) WHEN i % 11 = 0 THEN repeat('long', 90) END,
+	CASE i % 4 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN repeat('t', (mix(i) % 150)::int) ELSE md5(i::text) END,
+	CASE WHEN i % 5 > 0 THEN mix(i)::numeric / (1 + i % 1000) END, CASE WHEN i % 13 > 0 THEN mix(i) / 7.0 END,
+	CASE WHEN i % 17 = 0 THEN ARRAY[i, NULL, i % 3] END, 'gone'
+FROM generate_series(1, 6000) i;
+ALTER TABLE shapes DROP COLUMN dropped, DROP COLUMN gone;
+ALTER TABLE shapes ADD COLUMN added int8 DEFAULT 77;
+INSERT INTO shapes SELECT * FROM shapes WHERE seq % 50 = 0;
+ANALYZE shapes;
+SELECT coded, keys, check_sort(format('SELECT * FROM shapes ORDER BY %s', keys))
+FROM unnest('{on,off,auto}'::text[]) WITH ORDINALITY AS m (coded, i), set_config('gpusort.compress_runs', coded, false),
+	unnest('{n\, seq,u\, seq DESC,t\, seq,x DESC NULLS LAST\, seq,late\, seq}'::text[]) keys
+ORDER BY i, keys;
+SELECT coded, check_stable('(SELECT * FROM shapes WHERE seq % 50 > 0 ORDER BY seq OFFSET 0) s', 'n / 10')
+FROM unnest('{on,off}'::text[]) coded,
+	set_config('gpusort.compress_runs', coded, false);
+SET gpusort.compress_runs = on;
+-- some columns, one column that is the key, and many columns
+SELECT check_sort('SELECT seq, nm, c FROM shapes ORDER BY nm, seq');
+SELECT check_sort('SELECT v FROM spill ORDER BY v');
+SELECT check_sort(format('SELECT %s, seq FROM spill WHERE seq < 700 ORDER BY k, seq', (SELECT string_agg('NULLIF(seq % '
+	|| 2 + i % 7 || ', 1) AS c' || i, ', ') FROM generate_series(1, 300) i)));
+-- runs that presorted rows extend, and runs that are merged into runs
+SELECT keys, check_sort(format('SELECT * FROM spill ORDER BY %s', keys))
+FROM unnest('{seq,seq / 7000\, k\, seq}'::text[]) keys;
+SET gpusort.run_rows = 40;
+SELECT check_sort('SELECT * FROM spill ORDER BY k, seq');
+RESET gpusort.run_rows;
+-- rows longer than a block
+SELECT check_sort($$SELECT k, seq, md5(p), length(p)
+	FROM (SELECT k, seq, repeat(chr(65 + seq % 26), 100 * seq) AS p FROM large ORDER BY k, seq) s$$);
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT seq, n, left(t, 5) AS t, c FROM shapes ORDER BY n NULLS FIRST, seq, f;
+MOVE 3000 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH LAST FROM c;
+FETCH FIRST FROM c;
+ROLLBACK;
+RESET gpusort.compress_runs;
+
 RESET work_mem;
-DROP TABLE spill, large, behind;
+DROP FUNCTION disk_kb;
+DROP TABLE spill, large, behind, shapes;

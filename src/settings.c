@@ -26,6 +26,7 @@ int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 int			gpusort_max_threads = -1;
 bool		gpusort_verify = false;
+int			gpusort_compress_runs = COMPRESS_AUTO;
 int			gpusort_run_rows = 0;
 char	   *gpusort_device = NULL;
 uint64		gpusort_device_mask = 0;
@@ -39,6 +40,19 @@ int			gpusort_staging_memory = -1;
 char	   *gpusort_device_library = NULL;
 int			gpusort_device_patience = 10000;
 int			gpusort_device_timeout = 120000;
+
+static const struct config_enum_entry compress_options[] = {
+	{"auto", COMPRESS_AUTO, false},
+	{"on", COMPRESS_ON, false},
+	{"off", COMPRESS_OFF, false},
+	{"true", COMPRESS_ON, true},
+	{"false", COMPRESS_OFF, true},
+	{"yes", COMPRESS_ON, true},
+	{"no", COMPRESS_OFF, true},
+	{"1", COMPRESS_ON, true},
+	{"0", COMPRESS_OFF, true},
+	{NULL, 0, false}
+};
 
 static int	forced_algorithm = ALGORITHM_AUTO;
 
@@ -240,6 +254,12 @@ gpusort_settings_init(void)
 							   &gpusort_device_library, DEVICE_LIBRARY_DEFAULT,
 							   server_start, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpusort.compress_runs",
+							 "Stores rows in temporary files as differences to the row before.",
+							 "\"auto\" does so if the processor has fast instructions for it and the files become "
+							 "smaller.",
+							 &gpusort_compress_runs, COMPRESS_AUTO, compress_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.run_rows",
 							"Sets the maximum number of rows of a run, for tests.",
 							"0 sets no limit.",

@@ -7,6 +7,14 @@
 
 #include "postgres.h"
 
+/* gpusort.compress_runs */
+typedef enum CompressRuns
+{
+	COMPRESS_AUTO,
+	COMPRESS_ON,
+	COMPRESS_OFF
+} CompressRuns;
+
 struct Algorithm;				/* kernel/algorithm.h */
 
 extern bool gpusort_enable;
@@ -22,6 +30,7 @@ extern int	gpusort_threads;
 /* of all sessions together; -1: max_worker_processes */
 extern int	gpusort_max_threads;
 extern bool gpusort_verify;
+extern int	gpusort_compress_runs;	/* CompressRuns */
 extern int	gpusort_run_rows;
 
 /* GPUs and their service */

@@ -19,12 +19,13 @@ REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text typ
 # Unit tests: a target for each, which fails if the test fails.  unit-run-NAME
 # makes target NAME and prints "ok NAME" or "not ok NAME".
 STYLE_CHECKS = arrows-check columns-check words-check whitespace-check docs-check
-UNIT_CHECKS = $(STYLE_CHECKS) version-check normkey-check normkey-check-asan kernel-check kernel-check-asan
+UNIT_CHECKS = $(STYLE_CHECKS) version-check normkey-check normkey-check-asan kernel-check kernel-check-asan \
+	delta-check delta-check-asan
 # unit tests that take seconds
-UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check normkey-check kernel-check
+UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check normkey-check kernel-check delta-check
 
 # programs that unit-arm64 builds and runs
-UNIT_PROGRAMS = test/bin/normkey_test test/bin/route_test test/bin/kernel_test
+UNIT_PROGRAMS = test/bin/normkey_test test/bin/route_test test/bin/kernel_test test/bin/delta_test
 
 include test/unit/kernel.mk test/unit/arm64.mk test/emulation/emulation.mk test/module/module.mk \
 	test/packaging/package.mk test/fuzz/fuzz.mk

@@ -13,15 +13,30 @@
  * narrow, and the same for every run.  Keys are made again when rows are read, because
  * storing them would cost more I/O.
  *
+ * Rows of runs are coded (gpusort.compress_runs), but those of a result that is one run:
+ * it is read in both directions.
+ *
  * A run may lie on a device instead of in the file (RunSource).  The device may fail
  * during the last merge, so the returned rows are counted and summed.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "settings.h"
 #include "sort/sort.h"
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
+
+/* Further runs are coded if that saves 1/CODED_SAVING of the first one. */
+#define CODED_SAVING	8
+
+/* Rows that are coded at a time, a divisor of ROWS_PER_INTERRUPT_CHECK. */
+#define CODED_ROWS		64
+
+/* The padding of a MinimalTuple, with the ignored bytes of a row (kernel/row_delta.h). */
+#define PADDING_BYTES	(((UINT64CONST(1) << MINIMAL_TUPLE_PADDING) - 1) << offsetof(MinimalTupleData, mt_padding))
+
+StaticAssertDecl(SizeofMinimalTupleHeader <= DELTA_ROW_MIN, "a row may be shorter than the decoder expects");
 
 static SortResult *result_merge_begin(MergeResult *result, SortEnv *env);
 static SortResult *result_run_begin(RunResult *result, SortEnv *env, SpillFile *file,
@@ -37,6 +52,8 @@ runs_begin(Runs *runs, SortEnv *env, KeyBuffer *keybuf)
 	runs->extendable = false;
 	dlist_init(&runs->sources);
 	runs->failed = false;
+	runs->coded = gpusort_compress_runs == COMPRESS_ON ||
+		(gpusort_compress_runs == COMPRESS_AUTO && delta_is_fast());
 }
 
 static void
@@ -65,7 +82,11 @@ enter(Runs *runs)
 		runs->cxt = AllocSetContextCreate(runs->env->cxt, "GpuSort runs", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(runs->cxt);
 	if (runs->file == NULL)
+	{
 		runs->file = spill_open(runs->env->limit);
+		/* the padding of a row has its TID, or nothing that is needed */
+		runs->file->ignored = runs->env->spec.by_tid || runs->env->spec.tids ? 0 : PADDING_BYTES;
+	}
 	return old;
 }
 
@@ -93,7 +114,7 @@ runs_open(Runs *runs, RunWriter *writer, bool last)
 	if (last)
 		run_writer_reopen(writer, runs->file, runs->runs[runs->n - 1]);
 	else
-		run_writer_open(writer, runs->file);
+		run_writer_open(writer, runs->file, runs->coded);
 	runs->extendable = false;
 	progress_phase(&runs->env->progress, PROGRESS_SPILL);
 	sort_env_clock(runs->env, &runs->opened);
@@ -128,6 +149,9 @@ runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
 		add_run(runs, run);
 		report->runs++;
 	}
+	if (run->coded && gpusort_compress_runs == COMPRESS_AUTO &&
+		run->bytes > run->row_bytes - run->row_bytes / CODED_SAVING)
+		runs->coded = false;
 	sort_env_clock(runs->env, &closed);
 	INSTR_TIME_ACCUM_DIFF(report->spill_time, closed, runs->opened);
 	runs->env->progress.now->runs = report->runs;
@@ -135,11 +159,40 @@ runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
 	MemoryContextSwitchTo(old);
 }
 
+/* Writes rows to a coded run. */
+static void
+write_coded_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
+{
+	int			row_bytes = result_row_bytes(arena, sorted->n);
+	const char *rows[CODED_ROWS];
+
+	StaticAssertStmt(ROWS_PER_INTERRUPT_CHECK % CODED_ROWS == 0, "interrupts are not checked");
+	for (size_t i = 0; i < sorted->n; i += CODED_ROWS)
+	{
+		const uint32 *rids = sorted->rids + i;
+		size_t		n = Min(CODED_ROWS, sorted->n - i);
+		size_t		ahead = Min(n + CODED_ROWS, sorted->n - i);
+
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			runs_pause(runs, i);
+		for (size_t k = i == 0 ? 0 : n; k < ahead; k++)
+			row_prefetch(arena_at(arena, rids[k]), row_bytes);
+		for (size_t k = 0; k < n; k++)
+			rows[k] = arena_at(arena, rids[k]);
+		run_writer_coded_rows(writer, rows, n);
+	}
+}
+
 static void
 write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
 {
 	int			row_bytes = result_row_bytes(arena, sorted->n);
 
+	if (writer->coded)
+	{
+		write_coded_rows(runs, writer, arena, sorted);
+		return;
+	}
 	for (size_t i = 0; i < sorted->n; i++)
 	{
 		if (i + RESULT_PREFETCH < sorted->n)
@@ -256,7 +309,7 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 
 /* Merges n neighbouring runs into one. */
 static SpillRun *
-merge_into_run(Runs *runs, SpillRun **some, int n,
+merge_into_run(Runs *runs, SpillRun **some, int n, bool coded,
 			   void (*write_row) (RunWriter *writer, MinimalTuple row))
 {
 	Merge		merge;
@@ -264,7 +317,7 @@ merge_into_run(Runs *runs, SpillRun **some, int n,
 	MinimalTuple row;
 
 	merge_begin(&merge, runs->env, runs->keybuf, &runs->layout, runs->file, some, n);
-	run_writer_open(&writer, runs->file);
+	run_writer_open(&writer, runs->file, coded);
 	for (uint64 i = 0; (row = merge_next(&merge)) != NULL; i++)
 	{
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
@@ -291,7 +344,7 @@ reduce_runs(Runs *runs, int most, int fan_in)
 			int			group = Max(1, Min(Min(fan_in, excess + 1), runs->n - in));
 
 			if (group > 1)
-				runs->runs[out++] = merge_into_run(runs, runs->runs + in, group,
+				runs->runs[out++] = merge_into_run(runs, runs->runs + in, group, runs->coded,
 												   run_writer_row);
 			else
 				runs->runs[out++] = runs->runs[in];
@@ -317,7 +370,7 @@ runs_result(Runs *runs, ResultSpace *space)
 				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
 	if (env->spec.random_access)
 		result = result_run_begin(&space->run, env, runs->file,
-								  merge_into_run(runs, runs->runs, runs->n, run_cursor_write_row),
+								  merge_into_run(runs, runs->runs, runs->n, false, run_cursor_write_row),
 								  runs->cxt);
 	else
 	{

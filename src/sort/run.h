@@ -3,7 +3,8 @@
  *	  Sorted runs: rows in temporary files, or read from a source.
  *
  * A run is a sequence of MinimalTuples in sort order, each padded to 8 bytes.  Keys are
- * not stored: the merge makes them from the rows.
+ * not stored: the merge makes them from the rows.  In a coded run each row is stored as
+ * its difference to the row before (kernel/row_delta.h).
  */
 #ifndef GPUSORT_SORT_RUN_H
 #define GPUSORT_SORT_RUN_H
@@ -11,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "kernel/row_delta.h"
 #include "lib/ilist.h"
 #include "storage/fd.h"
 #include "store/store.h"
@@ -29,6 +31,10 @@ typedef struct SpillFile
 	uint32	   *free;			/* extents that can be written again */
 	uint32		nfree;
 	uint32		free_capacity;	/* entries of free */
+
+	/* coded rows: the last one written, and the bytes that are not coded */
+	char		head[DELTA_HEAD];
+	DeltaIgnored ignored;
 } SpillFile;
 
 struct RunSource;
@@ -36,9 +42,11 @@ struct RunSource;
 /* A run: bytes in extents of a spill file, or bytes that a source delivers. */
 typedef struct SpillRun
 {
-	uint64		bytes;
+	uint64		bytes;			/* in the file, or from the source */
+	uint64		row_bytes;		/* bytes of all rows, not coded; 0: bytes */
 	uint64		rows;			/* number of rows; 0: unknown */
 	Size		longest;		/* bytes of the longest row; 0: unknown */
+	bool		coded;
 	struct RunSource *source;	/* delivers the bytes; NULL: extents */
 
 	/* extent numbers, in order; all but the last are full */
@@ -81,7 +89,10 @@ typedef struct RunSource
 /* Creates a run of the given number of bytes that the source delivers. */
 extern SpillRun *run_of_source(RunSource *source, uint64 bytes);
 
-/* Writes one run through a buffer of file->write bytes. */
+/*
+ * Writes one run through a buffer of file->write bytes and, for coded rows, a record.
+ * Only one run of a file can be written at a time.
+ */
 typedef struct RunWriter
 {
 	SpillFile  *file;
@@ -89,15 +100,21 @@ typedef struct RunWriter
 	char	   *buf;
 	Size		used;			/* bytes in buf */
 	uint64		rows;			/* rows of the run so far */
+	uint64		row_bytes;		/* bytes of these rows, not coded */
 	Size		longest;		/* bytes of the longest row so far */
+	bool		coded;
 } RunWriter;
 
-extern void run_writer_open(RunWriter *writer, SpillFile *file);
+extern void run_writer_open(RunWriter *writer, SpillFile *file, bool coded);
 
-/* Continues to write at the end of a closed run that has not been read. */
+/* Continues to write at the end of the file's last run, which has been closed and not read. */
 extern void run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run);
 
+/* Writes bytes to a run that is not coded. */
 extern void run_writer_bytes(RunWriter *writer, const void *data, Size size);
+
+/* Writes n rows to a coded run. */
+extern void run_writer_coded_rows(RunWriter *writer, const char *const *rows, size_t n);
 
 /* Writes the last bytes.  The caller owns the returned run. */
 extern SpillRun *run_writer_close(RunWriter *writer);
@@ -107,7 +124,15 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
 {
 	Size		size = MAXALIGN(row->t_len);
 
+	if (writer->coded)
+	{
+		const char *coded = (const char *) row;
+
+		run_writer_coded_rows(writer, &coded, 1);
+		return;
+	}
 	writer->rows++;
+	writer->row_bytes += size;
 	writer->longest = Max(writer->longest, size);
 	if (likely(size < writer->file->write - writer->used))
 	{
@@ -125,6 +150,9 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
  *
  * For a row that does not fit the caller's buffer the reader allocates a larger one, and
  * frees it when the row has been passed.
+ *
+ * The caller's buffer for a coded run begins with the head of the row before and with
+ * bytes of the file of the file.  run_reader_fill() decodes rows from there.
  */
 typedef struct RunReader
 {
@@ -132,7 +160,7 @@ typedef struct RunReader
 	SpillRun   *run;
 	char	   *buf;			/* caller_buf or own.ptr */
 	Size		buf_size;
-	char	   *caller_buf;		/* the caller's buffer */
+	char	   *caller_buf;		/* the caller's buffer for rows */
 	Size		caller_size;	/* its size */
 	BulkOwner  *owner;
 	BulkBuf		own;			/* reader's buffer for a long row, or empty */
@@ -141,11 +169,17 @@ typedef struct RunReader
 	Size		pos;			/* offset in buf of the first row in use */
 	Size		len;			/* bytes in buf */
 	uint64		next;			/* offset in the run of the next byte to read */
+
+	/* of a coded run */
+	char	   *head;			/* the first bytes of the row decoded last */
+	char	   *input;			/* bytes of the file */
+	Size		input_pos;		/* offset in input of the next record */
+	Size		input_len;		/* bytes in input */
 } RunReader;
 
 /*
  * Size of the caller's buffer: one piece, and the headroom or the longest row
- * (unless long).
+ * (unless long); more for a coded run.
  */
 extern Size run_reader_buffer_size(const SpillRun *run, Size piece, Size headroom);
 
@@ -160,6 +194,17 @@ extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, c
  * the run ends.  The bytes before pos are dropped; pos, buf and len may change.
  */
 extern void run_reader_fill(RunReader *reader);
+
+/* Prefetches what the next run_reader_fill() will decode. */
+static inline void
+run_reader_prefetch(const RunReader *reader)
+{
+	if (reader->input_pos < reader->input_len && reader->len - reader->pos <= 2 * reader->headroom)
+	{
+		for (int line = 0; line < 8; line++)
+			__builtin_prefetch(reader->input + reader->input_pos + 64 * line);
+	}
+}
 
 /* Frees the run and ends its source. */
 extern void run_reader_close(RunReader *reader);
@@ -181,7 +226,7 @@ run_reader_row_size(const RunReader *reader, Size at)
 static inline bool
 run_reader_more(const RunReader *reader, Size at)
 {
-	return at < reader->len ||
+	return at < reader->len || reader->input_pos < reader->input_len ||
 		(reader->run->source != NULL ? reader->run->source->more :
 		 reader->next < reader->run->bytes);
 }

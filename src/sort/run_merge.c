@@ -64,6 +64,12 @@ StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs
 /* Bytes that are prefetched before the rows of a window are found there. */
 #define WINDOW_PREFETCH			512
 
+/*
+ * A window is filled after this number of further runs have been read.  A processor waits
+ * for rows that have been decoded just before.
+ */
+#define FILL_DELAY				2
+
 /* Approximate scratch of a kernel for each packed record, in bytes. */
 #define RECORD_SCRATCH			12
 
@@ -83,6 +89,7 @@ typedef struct MergeRun
 	uint32		taken;			/* rows of the window that this round takes */
 	Size		end;			/* bytes of the window's rows */
 	bool		more;			/* the run has rows after the window */
+	bool		full;			/* the window needs no rows in this round */
 } MergeRun;
 
 /*
@@ -152,7 +159,7 @@ choose_window(const SortEnv *env, SpillRun *const *runs, int nruns, Size piece, 
 
 	for (int r = 0; r < nruns; r++)
 	{
-		bytes += runs[r]->bytes;
+		bytes += Max(runs[r]->row_bytes, runs[r]->bytes);
 		rows += runs[r]->rows;
 	}
 	/* the number of rows of a source is not known */
@@ -367,9 +374,12 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 	}
 }
 
-/* Removes the taken rows from run r's window and refills it.  False if rows are lost. */
+/*
+ * Removes the taken rows from run r's window, and reads on if its buffer has few rows.
+ * False if rows are lost.
+ */
 static bool
-refill(MergeState *state, int r)
+advance_window(MergeState *state, int r)
 {
 	MergeRun   *run = &state->runs[r];
 	RunReader  *reader = &run->reader;
@@ -380,7 +390,8 @@ refill(MergeState *state, int r)
 	uint32		left = run->n - run->taken;
 	Size		passed;			/* bytes of the rows that were taken */
 
-	if (reader->run == NULL || (run->n > 0 && run->taken == 0))
+	run->full = reader->run == NULL || (run->n > 0 && run->taken == 0);
+	if (run->full)
 		return true;
 	passed = left > 0 ? (Size) (rids[run->taken] % ARENA_CHUNK_UNITS) << ARENA_UNIT_SHIFT : run->end;
 	reader->pos += passed;
@@ -394,7 +405,21 @@ refill(MergeState *state, int r)
 	memmove(keys, keys + run->taken * width, left * width);
 	run->n = left;
 	run->taken = 0;
+	return true;
+}
 
+/* Fills run r's window with the rows of its buffer. */
+static void
+fill_window(MergeState *state, int r)
+{
+	MergeRun   *run = &state->runs[r];
+	RunReader  *reader = &run->reader;
+	uint32		first = (uint32) r << state->shift;
+	uint32	   *rids = state->rids + first;
+	uint32		left = run->n;
+
+	if (run->full)
+		return;
 	while (run->n >> state->shift == 0 && run->end < ARENA_CHUNK_SIZE)
 	{
 		Size		size = run_reader_row_size(reader, reader->pos + run->end);
@@ -412,6 +437,21 @@ refill(MergeState *state, int r)
 	run->more = run_reader_more(reader, reader->pos + run->end);
 	if (run->n == 0)
 		run_reader_close(reader);
+}
+
+/* Refills the windows of all runs.  False if rows are lost. */
+static bool
+refill_windows(MergeState *state)
+{
+	for (int r = 0; r < state->nruns + FILL_DELAY; r++)
+	{
+		if (r + 1 < state->nruns)
+			run_reader_prefetch(&state->runs[r + 1].reader);
+		if (r < state->nruns && !advance_window(state, r))
+			return false;
+		if (r >= FILL_DELAY)
+			fill_window(state, r - FILL_DELAY);
+	}
 	return true;
 }
 
@@ -764,8 +804,11 @@ next_row_of_run(MergeSource *source, MergeRows *rows)
 	int			r = run - state->runs;
 
 	run->taken = run->n;
-	state->failed = state->failed || !refill(state, r);
-	if (state->failed || run->n == 0)
+	state->failed = state->failed || !advance_window(state, r);
+	if (state->failed)
+		return false;
+	fill_window(state, r);
+	if (run->n == 0)
 		return false;
 	rows->base = state->windows->base[r];
 	rows->places = &first;
@@ -824,8 +867,7 @@ order_round(Merge *merge)
 {
 	MergeState *state = merge->state;
 
-	for (int r = 0; r < state->nruns; r++)
-		merge->failed = merge->failed || !refill(state, r);
+	merge->failed = merge->failed || !refill_windows(state);
 	merge->n = merge->failed ? 0 : choose_rows(state);
 	if (merge->n == 0)
 		return NULL;

@@ -375,6 +375,7 @@ typedef struct Runs
 	instr_time	opened;			/* when writing the current run began */
 	dlist_head	sources;		/* RunSources (runs not in the file); owned */
 	bool		failed;			/* rows of a source are lost */
+	bool		coded;			/* the next run will be coded */
 
 	SortEnv    *env;
 	KeyBuffer  *keybuf;			/* key buffer of the batch */

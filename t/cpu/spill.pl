@@ -42,6 +42,22 @@ is( $node->safe_psql('postgres', "SET work_mem = '4MB'; SET gpusort.run_rows = 2
 	. "FROM check_sort('$query')"),
 	'GpuSort same', '150 runs: right');
 
+# rows of which no byte is equal to the row before are not coded after the first run
+my $random = "SELECT decode(md5(a.i::text || 'x') || md5(b.i::text) || md5(a.i::text || b.i::text) || md5(a.i::text
+	|| 'y' || b.i::text), 'hex') AS p FROM generate_series(1, 300) a(i), generate_series(1, 300) b(i) ORDER BY 1";
+my %kb;
+for my $coded ('off', 'auto', 'on')
+{
+	my $explain = $node->safe_psql('postgres', "SET work_mem = '1MB'; SET gpusort.compress_runs = $coded; "
+		. "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $random");
+	($kb{$coded}) = $explain =~ /GpuSort.*?Disk: (\d+)kB/s;
+}
+cmp_ok($kb{auto}, '<=', $kb{off}, 'random bytes: files are not larger');
+cmp_ok($kb{on}, '<', 1.13 * $kb{off}, 'random bytes: nor much larger if all runs are coded');
+is( $node->safe_psql('postgres', "SET work_mem = '1MB'; SET gpusort.compress_runs = on; SELECT nodes || ' ' || result "
+	. "FROM check_sort(\$q\$$random\$q\$)"),
+	'GpuSort same', 'random bytes: right');
+
 # log_temp_files and the statistics see the files
 my $offset = -s $node->logfile;
 $node->safe_psql('postgres', "SET work_mem = '1MB'; SELECT count(*) FROM ($query OFFSET 0) s");

@@ -1,7 +1,9 @@
-# kernel.mk: the unit test of the CPU kernels (test/unit/kernel_test.c).
+# kernel.mk: the unit tests of the CPU kernels (test/unit/kernel_test.c) and of the coding of rows
+# (row_delta_test.c).
 #
 #	kernel-check		compiled as for the server
 #	kernel-check-asan	under the address and undefined behaviour sanitizers, fewer cases
+#	delta-check, delta-check-asan	the same for the coding of rows
 #
 # Needs a C compiler only.  Used alone: make -f test/unit/kernel.mk kernel-check
 
@@ -27,12 +29,27 @@ test/bin/kernel_test: $(call kernel_test_objects,plain)
 test/bin/kernel_test_asan: $(call kernel_test_objects,asan)
 	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) -o $@ $^ $(KERNEL_LIBS)
 
+delta_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,test/unit/row_delta_test.c src/kernel/isa.c \
+	$(wildcard src/kernel/delta/*.c))
+
+test/bin/delta_test: $(call delta_test_objects,plain)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $^
+
+test/bin/delta_test_asan: $(call delta_test_objects,asan)
+	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) -o $@ $^
+
 # Built by this make, not by the one that unit-run-% starts: route.mk links the same
 # objects, and two makes would write them at the same time.
 unit-run-kernel-check: test/bin/kernel_test
 unit-run-kernel-check-asan: test/bin/kernel_test_asan
+unit-run-delta-check: test/bin/delta_test
+unit-run-delta-check-asan: test/bin/delta_test_asan
 
-.PHONY: kernel-check kernel-check-asan
+.PHONY: kernel-check kernel-check-asan delta-check delta-check-asan
+delta-check: test/bin/delta_test
+	test/bin/delta_test
+delta-check-asan: test/bin/delta_test_asan
+	test/bin/delta_test_asan
 kernel-check: test/bin/kernel_test
 	test/bin/kernel_test
 kernel-check-asan: test/bin/kernel_test_asan
