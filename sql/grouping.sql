@@ -21,12 +21,14 @@ SELECT who_groups('SELECT DISTINCT k FROM grouped');
 SELECT who_groups('SELECT k, count(*), sum(n) FROM grouped GROUP BY k');
 SELECT who_groups('SELECT k, n FROM grouped GROUP BY k, n');
 SET work_mem = '4MB';
-SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
+SELECT who_groups('SELECT s, count(*), sum(n), max(k), min(id) FROM grouped GROUP BY s');
 SELECT who_groups('SELECT DISTINCT s FROM grouped');
 -- a remainder has at most as many values as its divisor
 SET work_mem = '4MB';
+SELECT who_groups('SELECT id % 100, max(n), max(s) FROM grouped GROUP BY 1');
+SELECT who_groups('SELECT id % 100000, max(n), max(s) FROM grouped GROUP BY 1');
+-- above keys in memory a GpuSort Aggregate is cheaper than a hash table for few groups, too
 SELECT who_groups('SELECT id % 100, count(*) FROM grouped GROUP BY 1');
-SELECT who_groups('SELECT id % 100000, count(*) FROM grouped GROUP BY 1');
 SET work_mem = '256MB';
 -- the sort for grouping also gives the order of the result
 SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY k ORDER BY k');
@@ -234,7 +236,10 @@ SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 1;
 SET parallel_tuple_cost = 0;
 SET parallel_leader_participation = off;
-SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s') ~ 'Gather.*Partial HashAggregate' AS few;
+SET work_mem = '2MB';
+SELECT who_groups('SELECT s, count(*), sum(n), max(k), min(id) FROM grouped GROUP BY s')
+	~ 'Gather.*Partial HashAggregate' AS few;
+SET work_mem = '256MB';
 SET parallel_setup_cost = 0;
 SELECT who_groups('SELECT k, count(*), sum(n) FROM grouped GROUP BY k') ~ 'Gather' AS many;
 SELECT result FROM check_sort('SELECT n, count(*), sum(id) FROM grouped GROUP BY n ORDER BY n');

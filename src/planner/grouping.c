@@ -170,6 +170,18 @@ group_facts(const Path *input, const Path *path, double groups, int transitions,
 	facts->aggregates = transitions > 0;
 }
 
+/* Will a GpuSort Aggregate stand in place of this sorted Agg? */
+static bool
+aggregate_node_likely(const Grouping *grouping, const AggPath *agg)
+{
+	const Path *input = path_below_projection(agg->subpath);
+	SortCostFacts facts;
+
+	return gpusort_aggregates && agg->aggsplit == AGGSPLIT_SIMPLE && IsA(input, SortPath) &&
+		input->rows >= gpusort_min_rows &&
+		sort_path_facts(grouping->root, ((const SortPath *) input)->subpath, input->pathkeys, &facts);
+}
+
 /* Adds the change of an Agg path's own cost; *change has the change of its input. */
 static void
 change_agg(const Grouping *grouping, const AggPath *agg, CostChange *change)
@@ -201,6 +213,15 @@ change_agg(const Grouping *grouping, const AggPath *agg, CostChange *change)
 	}
 	else if (agg->aggstrategy == AGG_SORTED)
 	{
+		if (aggregate_node_likely(grouping, agg))
+		{
+			/* in place of what PostgreSQL counts for comparing and returning rows */
+			aggregate_node_cost(&facts, &cost);
+			add_change(change, cost_of_us(cost.first_us),
+					   cost_of_us(cost.all_us) - facts.keys * cpu_operator_cost * input->rows -
+					   cpu_tuple_cost * agg->numGroups);
+			return;
+		}
 		sorted_group_cost(&facts, &cost);
 		raise_own_cost(change, &agg->path, input->startup_cost, input->total_cost,
 					   cost_of_us(cost.first_us), trans + cost_of_us(cost.all_us));
@@ -494,7 +515,7 @@ offer_distinct(Grouping *grouping, double groups)
 	/* the ORDER BY's order contains that of DISTINCT, or the other way round */
 	if (columns < list_length(root->sort_pathkeys))
 		pathkeys = root->sort_pathkeys;
-	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys);
+	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys, grouping->groups);
 	if (path == NULL)
 		return;
 	offer(grouping, at_true_cost(grouping, compat_create_unique_path(root, rel, path, columns, groups), path));
@@ -544,7 +565,8 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra, double groups)
 
 	if (pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
 		return;
-	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys);
+	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys,
+							  root->parse->hasAggs ? 0 : grouping->groups);
 	if (path == NULL)
 		return;
 	if (root->parse->hasAggs)
@@ -702,7 +724,7 @@ offer_sets(Grouping *grouping, const GroupPathExtraData *extra)
 	rollups = sorted_rollups(root, ((const GroupingSetsPath *) like)->rollups, &hashed);
 	sorted = rollups == NIL ? NULL :
 		sort_path_cheapest(root, grouping->rel, grouping->input_rel, grouping->input_rel->cheapest_total_path,
-						   root->group_pathkeys);
+						   root->group_pathkeys, 0);
 	if (sorted == NULL)
 		return;
 	path = makeNode(GroupingSetsPath);
@@ -766,7 +788,8 @@ sorted_union(Grouping *grouping, const AggPath *agg)
 		return NULL;
 	pathkeys = setop_pathkeys(root, agg->groupClause, path->pathtarget);
 	if (list_length(pathkeys) == list_length(agg->groupClause))
-		sorted = sort_path_cheapest(root, path->parent, NULL, agg->subpath, pathkeys);
+		sorted = sort_path_cheapest(root, path->parent, NULL, agg->subpath, pathkeys,
+									different_rows(agg->subpath));
 	if (sorted == NULL)
 		return NULL;
 	grouping->groups = different_rows(agg->subpath);
@@ -795,7 +818,7 @@ sorted_setop(Grouping *grouping, const SetOpPath *setop)
 			continue;
 		pathkeys = setop_pathkeys(root, clause, input->pathtarget);
 		if (!pathkeys_contained_in(pathkeys, input->pathkeys))
-			inputs[i] = sort_path_cheapest(root, input->parent, NULL, input, pathkeys);
+			inputs[i] = sort_path_cheapest(root, input->parent, NULL, input, pathkeys, 0);
 		if (inputs[i] == NULL)
 			return NULL;
 	}
@@ -902,7 +925,7 @@ offer_windows(Grouping *grouping)
 	if (root->window_pathkeys == NIL)
 		return;
 	sorted = sort_path_cheapest(root, grouping->rel, grouping->input_rel,
-								grouping->input_rel->cheapest_total_path, root->window_pathkeys);
+								grouping->input_rel->cheapest_total_path, root->window_pathkeys, 0);
 	path = sorted != NULL ? windows_above(grouping, path, sorted) : NULL;
 	if (path != NULL)
 		offer(grouping, path);

@@ -56,6 +56,13 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 #define VARLENA_TIE_NS		45.0
 #define AGGREGATE_ROW_NS	12.0	/* in addition, if there are aggregates */
 
+/* Sorted rows in a GpuSort Aggregate */
+#define NODE_ROW_NS			3.0
+#define NODE_KEY_NS			3.0 /* comparing a column */
+#define NODE_VARLENA_NS		4.0 /* in addition, if its length varies */
+#define NODE_TIE_NS			20.0	/* per row among equal ones, if a column's length varies */
+#define NODE_GROUP_NS		50.0	/* beginning a group, returning its row */
+
 /* taking a row of either side in a merge join */
 #define MERGE_ROW_NS		25.0
 
@@ -124,6 +131,17 @@ sorted_group_cost(const GroupFacts *facts, GroupCost *cost)
 
 	cost->first_us = ties * VARLENA_TIE_NS / 1000;
 	cost->all_us = cost->first_us + facts->rows * row_ns / 1000;
+}
+
+void
+aggregate_node_cost(const GroupFacts *facts, GroupCost *cost)
+{
+	double		row_ns = NODE_ROW_NS + facts->keys * NODE_KEY_NS + facts->varlena_keys * NODE_VARLENA_NS;
+	double		groups = Min(facts->groups, facts->rows);
+	double		ties = facts->varlena_keys > 0 ? facts->rows - groups : 0;
+
+	cost->first_us = ties * NODE_TIE_NS / 1000;
+	cost->all_us = cost->first_us + (facts->rows * row_ns + groups * NODE_GROUP_NS) / 1000;
 }
 
 void

@@ -289,7 +289,7 @@ merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 static Path *
 sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
 {
-	Path	   *sorted = sort_path_cheapest(root, rel, rel, rel->cheapest_total_path, pathkeys);
+	Path	   *sorted = sort_path_cheapest(root, rel, rel, rel->cheapest_total_path, pathkeys, 0);
 	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys, NULL, TOTAL_COST, false);
 
 	if (sorted == NULL || (ordered != NULL && ordered->total_cost <= sorted->total_cost))
@@ -330,7 +330,7 @@ partial_merge_join(const MergeOrder *order)
 	if (inner == NULL || outer->rows < gpusort_min_rows)
 		return NULL;
 	outer = sort_path_partial(order->root, order->outerrel, outer, order->outer_keys);
-	inner = sort_path_cheapest(order->root, order->innerrel, NULL, inner, order->inner_keys);
+	inner = sort_path_cheapest(order->root, order->innerrel, NULL, inner, order->inner_keys, 0);
 	return outer != NULL && inner != NULL ? merge_join_path(order, outer, inner) : NULL;
 }
 

@@ -202,10 +202,11 @@ extern Path *sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial
 /*
  * The cheaper of the serial and the parallel Sort path of input, a path of input_rel,
  * without a LIMIT.  Its cost is reduced by the part of a scan's cost that our sort saves.
- * NULL if we cannot sort it.
+ * groups: rows without duplicates, if the sort will drop them; otherwise 0.  NULL if we cannot
+ * sort it.
  */
 extern Path *sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input,
-								List *pathkeys);
+								List *pathkeys, double groups);
 
 /* ------------------------------------------------------------------------
  * Parallel plans (recost.c)
@@ -296,6 +297,9 @@ extern void hash_group_cost(const GroupFacts *facts, GroupCost *cost);
  * Includes the additional time of a sort for rows with equal keys.
  */
 extern void sorted_group_cost(const GroupFacts *facts, GroupCost *cost);
+
+/* The same by a GpuSort Aggregate above a GpuSort. */
+extern void aggregate_node_cost(const GroupFacts *facts, GroupCost *cost);
 
 /* Rows that are joined by equality. */
 typedef struct JoinFacts

@@ -314,7 +314,7 @@ sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathk
 
 Path *
 sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input,
-				   List *pathkeys)
+				   List *pathkeys, double groups)
 {
 	SortCostFacts facts;
 	Path	   *serial;
@@ -324,6 +324,7 @@ sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Pa
 	if (!enable_sort || input->rows < gpusort_min_rows ||
 		!sort_path_facts(root, input, pathkeys, &facts))
 		return NULL;
+	facts.groups = groups;
 	serial = sort_path_serial(root, rel, input, pathkeys, &facts);
 	if (enable_gathermerge && rel->consider_parallel && input_rel != NULL &&
 		input_rel->partial_pathlist != NIL && input->param_info == NULL && compat_gather_allowed(rel))
