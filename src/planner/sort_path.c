@@ -412,9 +412,10 @@ offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	SortCostFacts facts;
 	Path	   *scan;
 
-	if (target == NULL || root->parse->hasTargetSRFs ||
+	if (!gpusort_plan_grouping || target == NULL || root->parse->hasTargetSRFs ||
 		input_rel->reloptkind != RELOPT_BASEREL || input_rel->rtekind != RTE_RELATION ||
-		input_rel->rows < gpusort_min_rows || !equal(target->exprs, input_rel->reltarget->exprs))
+		input_rel->rows < Max(gpusort_min_rows, gpusort_plan_grouping_min_rows) ||
+		!equal(target->exprs, input_rel->reltarget->exprs))
 		return;
 	rte = planner_rt_fetch(input_rel->relid, root);
 	if (rte->relkind == RELKIND_FOREIGN_TABLE || rte->inh || rte->tablesample != NULL ||
