@@ -329,29 +329,32 @@ merge_into_run(Runs *runs, SpillRun **some, int n, bool coded,
 	return run_writer_close(&writer);
 }
 
-/* Merges neighbouring runs, fan_in at a time, until no more than most runs remain. */
+/*
+ * Merges neighbouring runs, at most fan_in at a time, until no more than most runs remain.  All runs
+ * are merged, in groups of equal size: the last merge has windows of as many rows for each run, and a
+ * round ends with the first window that is empty.  A run with more rows than the others would end all
+ * rounds early.
+ */
 static void
 reduce_runs(Runs *runs, int most, int fan_in)
 {
 	while (runs->n > most)
 	{
-		int			excess = runs->n - most;
+		int			size = Min((runs->n + most - 1) / most, fan_in);
+		int			groups = (runs->n + size - 1) / size;
 		int			in = 0;
-		int			out = 0;
 
-		while (in < runs->n)
+		for (int out = 0; out < groups; out++)
 		{
-			int			group = Max(1, Min(Min(fan_in, excess + 1), runs->n - in));
+			int			next = (int) ((int64) (out + 1) * runs->n / groups);
 
-			if (group > 1)
-				runs->runs[out++] = merge_into_run(runs, runs->runs + in, group, runs->coded,
-												   run_writer_row);
+			if (next - in > 1)
+				runs->runs[out] = merge_into_run(runs, runs->runs + in, next - in, runs->coded, run_writer_row);
 			else
-				runs->runs[out++] = runs->runs[in];
-			excess -= group - 1;
-			in += group;
+				runs->runs[out] = runs->runs[in];
+			in = next;
 		}
-		runs->n = out;
+		runs->n = groups;
 	}
 }
 
