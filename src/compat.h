@@ -200,8 +200,8 @@ compat_cost_sort(Path *path, const Plan *input)
 }
 
 /*
- * The inputs of a SetOp.  18 gives it two, of which the hash table has the left one's
- * groups; up to 17 it has one Append, and *right is NULL.
+ * The inputs of a SetOp.  From 18 on it has two, and its hash table holds the
+ * groups of the left input; up to 17 it has one Append, and *right is NULL.
  */
 static inline void
 compat_setop_inputs(const SetOpPath *setop, Path **left, Path **right)

@@ -241,7 +241,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 	return same;
 }
 
-/* Moves to the next partition, as far as the sort can read rows out of turn. */
+/* Skips the rest of the partition: those of its rows that the sort can look up without returning them. */
 static void
 jump(WindowState *node)
 {

@@ -406,7 +406,7 @@ sorts_append(const Path *path)
 	return IsA(path, SortPath) && IsA(path_below_projection(((const SortPath *) path)->subpath), AppendPath);
 }
 
-/* The cheapest path that merges children of which one is a foreign scan; or NULL. */
+/* The cheapest Merge Append with at least one foreign scan among its children; or NULL. */
 static MergeAppendPath *
 find_merge_append(const RelOptInfo *rel)
 {

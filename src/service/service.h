@@ -268,10 +268,10 @@ extern bool key_chunk_next_up(DeviceJob *job, const DeviceJobSpec *spec, size_t 
 extern void key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk);
 
 /*
- * Returns the next chunk of the result of this number of rows, "received" of which have
- * come; with DeviceJobSpec.drop the result has at most that number.  The chunk stays
- * valid until device_job_release().  False at the end, or if the job has failed.  The
- * job fails if the device sends more or fewer rows than expected.
+ * Returns the next chunk of the result of this number of rows; the caller has
+ * "received" rows so far.  With DeviceJobSpec.drop the result has at most that number.
+ * The chunk stays valid until device_job_release().  False at the end, or if the job has
+ * failed.  The job fails if the device sends more or fewer rows than expected.
  */
 extern bool key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t rows,
 								size_t received, KeyChunk *chunk);

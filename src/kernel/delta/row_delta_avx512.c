@@ -53,7 +53,7 @@ bytes_within(size_t words, size_t first)
 	return low_bits(words - first < WORDS ? 8 * (words - first) : BLOCK);
 }
 
-/* Compares a block with that of the row before and replaces this one; the bits of bytes that differ. */
+/* Compares a block with the previous row's, *before, and stores it there; returns a bit for each byte that differs. */
 INLINE uint64_t
 compare_block(__m512i *before, __m512i block, uint64_t within)
 {
