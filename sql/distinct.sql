@@ -64,6 +64,10 @@ SELECT result FROM check_sort('SELECT DISTINCT gaps, many FROM twice ORDER BY ga
 SELECT result FROM check_sort('SELECT DISTINCT ON (many) many, id, s FROM twice ORDER BY many, s, id');
 SELECT result FROM check_sort('SELECT DISTINCT ON (s) s, many, id FROM twice ORDER BY s, many, id');
 SELECT result FROM check_sort('SELECT DISTINCT ON (s, gaps) s, gaps, n, id FROM twice ORDER BY gaps, s, n, id');
+-- NULLs among few values, whose keys are buffered again
+SELECT result FROM check_sort('SELECT DISTINCT gaps FROM twice ORDER BY gaps NULLS FIRST');
+SELECT result FROM check_sort('SELECT DISTINCT gaps FROM twice ORDER BY gaps');
+SELECT result FROM check_sort('SELECT DISTINCT id % 3000 = 7, gaps FROM twice ORDER BY 1, 2 DESC');
 -- a whole run of input that is presorted, with duplicates where a batch ends
 SELECT nodes, in_batches + in_merges AS dropped FROM dropped('SELECT DISTINCT pairs FROM twice');
 SELECT result FROM check_sort('SELECT DISTINCT pairs FROM twice ORDER BY pairs');

@@ -581,6 +581,7 @@ typedef struct LayoutColumn
 	uint64		base;
 	uint64		add;			/* 1: NULLs first, as number 0; otherwise 0 */
 	Key128		null_value;		/* the number of NULLs */
+	bool		nulls;			/* the column may have NULLs */
 	int			bits;			/* 0 to 65 */
 } LayoutColumn;
 

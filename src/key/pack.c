@@ -188,6 +188,7 @@ layout_column(KeyLayout *layout, LayoutColumn *lc, const KeyBufferColumn *col, c
 	lc->base = 0;
 	lc->add = 0;
 	lc->null_value = 0;
+	lc->nulls = r->has_null;
 	lc->bits = 0;
 	if (r->min > r->max)
 		return;					/* no values, or only NULLs */
@@ -794,7 +795,7 @@ key_datum(KeyKind kind, uint64 flip, uint64 bits)
 static inline Datum
 decode_value(const KeyBufferColumn *col, const LayoutColumn *lc, Key128 value, bool *isnull)
 {
-	*isnull = col->range.has_null && (lc->bits == 0 || value == lc->null_value);
+	*isnull = lc->nulls && (lc->bits == 0 || value == lc->null_value);
 	if (*isnull)
 		return (Datum) 0;
 	return key_datum(col->kind, col->flip, (uint64) value - lc->add + lc->base);
@@ -847,7 +848,7 @@ decode_words(const KeyBuffer *keybuf, const KeyLayout *layout, const uint64 *wor
 			continue;
 		}
 		decode_column(col, lc, shift, words, count, values + c * stride);
-		if (!col->range.has_null)
+		if (!lc->nulls)
 			memset(isnull + c * stride, 0, count * sizeof(bool));
 		else
 		{
