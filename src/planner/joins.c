@@ -53,6 +53,92 @@
 static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
 
 /* ------------------------------------------------------------------------
+ * What is kept of relations while joins are planned
+ *
+ * It lies in the relation's memory context and is forgotten with it: in the planner's
+ * context, or in GEQO's context of one join order.
+ * ------------------------------------------------------------------------
+ */
+
+/* Two relations and how they were joined. */
+typedef struct JoinPair
+{
+	RelOptInfo *outer;
+	RelOptInfo *inner;
+	JoinType	jointype;
+} JoinPair;
+
+typedef struct KeptPaths
+{
+	RelOptInfo *rel;			/* the hash key */
+	List	   *sorts;			/* our sorts of its cheapest path, one for each order */
+	List	   *pairs;			/* of a joined relation: JoinPairs whose paths are kept */
+	RelOptInfo *paths;			/* their paths at true costs, by add_path(); or NULL */
+} KeptPaths;
+
+/* The kept paths of the relations in one memory context. */
+typedef struct KeptTable
+{
+	MemoryContext cxt;
+	HTAB	   *relations;
+	struct KeptTable *next;
+	MemoryContextCallback callback;
+} KeptTable;
+
+static KeptTable *kept_tables = NULL;
+
+static void
+kept_forget(void *table)
+{
+	KeptTable **link = &kept_tables;
+
+	while (*link != table)
+		link = &(*link)->next;
+	*link = (*link)->next;
+}
+
+/* The table of a memory context, made if there is none. */
+static KeptTable *
+kept_table(MemoryContext cxt)
+{
+	HASHCTL		ctl = {.keysize = sizeof(RelOptInfo *),.entrysize = sizeof(KeptPaths),.hcxt = cxt};
+	KeptTable  *table;
+
+	for (table = kept_tables; table != NULL; table = table->next)
+	{
+		if (table->cxt == cxt)
+			return table;
+	}
+	table = MemoryContextAllocZero(cxt, sizeof(KeptTable));
+	table->cxt = cxt;
+	table->relations = hash_create("gpusort join paths", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	table->next = kept_tables;
+	kept_tables = table;
+	table->callback.func = kept_forget;
+	table->callback.arg = table;
+	MemoryContextRegisterResetCallback(cxt, &table->callback);
+	return table;
+}
+
+/* What is kept of a relation. */
+static KeptPaths *
+kept_paths(RelOptInfo *rel)
+{
+	KeptTable  *table = kept_table(GetMemoryChunkContext(rel));
+	KeptPaths  *kept;
+	bool		found;
+
+	kept = hash_search(table->relations, &rel, HASH_ENTER, &found);
+	if (!found)
+	{
+		kept->sorts = NIL;
+		kept->pairs = NIL;
+		kept->paths = NULL;
+	}
+	return kept;
+}
+
+/* ------------------------------------------------------------------------
  * Hash joins
  * ------------------------------------------------------------------------
  */
@@ -285,11 +371,38 @@ merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 	return path;
 }
 
+/*
+ * Our sort of the relation's cheapest path, which is made once for all joins.  NULL if we
+ * cannot sort it.
+ */
+static Path *
+our_sort(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
+{
+	KeptPaths  *kept = kept_paths(rel);
+	MemoryContext old;
+	Path	   *path;
+	ListCell   *lc;
+
+	foreach(lc, kept->sorts)
+	{
+		path = lfirst(lc);
+		if (compare_pathkeys(path->pathkeys, pathkeys) == PATHKEYS_EQUAL)
+			return path;
+	}
+	/* in GEQO the relation may outlive the memory of this join order */
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(rel));
+	path = sort_path_cheapest(root, rel, rel, rel->cheapest_total_path, list_copy(pathkeys), 0);
+	if (path != NULL)
+		kept->sorts = lappend(kept->sorts, path);
+	MemoryContextSwitchTo(old);
+	return path;
+}
+
 /* The relation's cheapest path in this order: an ordered path, or our sort.  May be NULL. */
 static Path *
 sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
 {
-	Path	   *sorted = sort_path_cheapest(root, rel, rel, rel->cheapest_total_path, pathkeys, 0);
+	Path	   *sorted = our_sort(root, rel, pathkeys);
 	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys, NULL, TOTAL_COST, false);
 
 	if (sorted == NULL || (ordered != NULL && ordered->total_cost <= sorted->total_cost))
@@ -343,90 +456,8 @@ partial_merge_join(const MergeOrder *order)
  * true costs.  So copies of the paths of all pairs are kept, at true costs, and the
  * relation's list is made anew from them after each pair.  After the last pair it is the
  * same in whatever order the pairs came.
- *
- * What is kept of a joined relation lies in its memory context and is forgotten with
- * it: in the planner's context, or in GEQO's context of one join order.
  * ------------------------------------------------------------------------
  */
-
-/* Two relations and how they were joined. */
-typedef struct JoinPair
-{
-	RelOptInfo *outer;
-	RelOptInfo *inner;
-	JoinType	jointype;
-} JoinPair;
-
-typedef struct KeptPaths
-{
-	RelOptInfo *joinrel;		/* the hash key */
-	List	   *pairs;			/* JoinPairs whose paths are kept */
-	RelOptInfo *paths;			/* has the paths at true costs, by add_path() */
-} KeptPaths;
-
-/* The kept paths of the relations in one memory context. */
-typedef struct KeptTable
-{
-	MemoryContext cxt;
-	HTAB	   *relations;
-	struct KeptTable *next;
-	MemoryContextCallback callback;
-} KeptTable;
-
-static KeptTable *kept_tables = NULL;
-
-static void
-kept_forget(void *table)
-{
-	KeptTable **link = &kept_tables;
-
-	while (*link != table)
-		link = &(*link)->next;
-	*link = (*link)->next;
-}
-
-/* The table of a memory context, made if there is none. */
-static KeptTable *
-kept_table(MemoryContext cxt)
-{
-	HASHCTL		ctl = {.keysize = sizeof(RelOptInfo *),.entrysize = sizeof(KeptPaths),.hcxt = cxt};
-	KeptTable  *table;
-
-	for (table = kept_tables; table != NULL; table = table->next)
-	{
-		if (table->cxt == cxt)
-			return table;
-	}
-	table = MemoryContextAllocZero(cxt, sizeof(KeptTable));
-	table->cxt = cxt;
-	table->relations = hash_create("gpusort join paths", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	table->next = kept_tables;
-	kept_tables = table;
-	table->callback.func = kept_forget;
-	table->callback.arg = table;
-	MemoryContextRegisterResetCallback(cxt, &table->callback);
-	return table;
-}
-
-/* What is kept of a joined relation. */
-static KeptPaths *
-kept_paths(RelOptInfo *joinrel)
-{
-	KeptTable  *table = kept_table(GetMemoryChunkContext(joinrel));
-	KeptPaths  *kept;
-	bool		found;
-
-	kept = hash_search(table->relations, &joinrel, HASH_ENTER, &found);
-	if (!found)
-	{
-		kept->pairs = NIL;
-		kept->paths = makeNode(RelOptInfo);
-		kept->paths->consider_startup = joinrel->consider_startup;
-		kept->paths->consider_param_startup = joinrel->consider_param_startup;
-		kept->paths->consider_parallel = joinrel->consider_parallel;
-	}
-	return kept;
-}
 
 /* Size of a join's path; 0: a path of another kind. */
 static Size
@@ -575,6 +606,13 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	}
 
 	kept = kept_paths(joinrel);
+	if (kept->paths == NULL)
+	{
+		kept->paths = makeNode(RelOptInfo);
+		kept->paths->consider_startup = joinrel->consider_startup;
+		kept->paths->consider_param_startup = joinrel->consider_param_startup;
+		kept->paths->consider_parallel = joinrel->consider_parallel;
+	}
 	pair = palloc(sizeof(JoinPair));
 	pair->outer = outerrel;
 	pair->inner = innerrel;
