@@ -374,6 +374,7 @@ change_setop(const SetOpPath *setop, CostChange *change)
 		facts.rows += right->rows;
 	}
 	count_keys(compat_setop_clause(setop), setop->path.pathtarget, &facts);
+	facts.setop = true;
 	if (hashed)
 	{
 		startup = total;

@@ -55,6 +55,7 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 /* Per row among equal ones, if a column's length varies. */
 #define VARLENA_TIE_NS		45.0
 #define AGGREGATE_ROW_NS	12.0	/* in addition, if there are aggregates */
+#define SETOP_ROW_NS		40.0	/* in addition, in a SetOp */
 
 /* Sorted rows in a GpuSort Aggregate */
 #define NODE_ROW_NS			3.0
@@ -126,7 +127,7 @@ void
 sorted_group_cost(const GroupFacts *facts, GroupCost *cost)
 {
 	double		row_ns = UNIQUE_ROW_NS + (facts->aggregates ? AGGREGATE_ROW_NS : 0) +
-		keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS);
+		(facts->setop ? SETOP_ROW_NS : 0) + keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS);
 	double		ties = facts->varlena_keys > 0 ? Max(0, facts->rows - facts->groups) : 0;
 
 	cost->first_us = ties * VARLENA_TIE_NS / 1000;

@@ -280,6 +280,7 @@ typedef struct GroupFacts
 	int			keys;			/* columns that are grouped by */
 	int			varlena_keys;	/* of these, columns of variable length */
 	bool		aggregates;		/* groups have transition values */
+	bool		setop;			/* rows of two inputs are counted, as INTERSECT and EXCEPT do */
 } GroupFacts;
 
 /* Cost of a grouping or a hash join. */
