@@ -113,7 +113,7 @@ DROP FUNCTION join_costs;
 SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY ROLLUP (k)');
 SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY ROLLUP (n, k)');
 SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY CUBE (n, k)');
-SELECT who_groups('SELECT s, id % 10, count(*) FROM grouped GROUP BY ROLLUP (1, 2)');
+SELECT who_groups('SELECT s, k, count(*) FROM grouped GROUP BY ROLLUP (1, 2)');
 SELECT result FROM check_sort('SELECT n, k, count(*), grouping(n, k) FROM grouped GROUP BY ROLLUP (n, k)
 	ORDER BY 1, 2, 4');
 SELECT result FROM check_sort('SELECT n, k, s, count(*), sum(id), grouping(n, k, s) FROM grouped

@@ -332,7 +332,12 @@ sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Pa
 									  pathkeys, &facts);
 	if (parallel != NULL)
 		serial = parallel;
-	saves = Min(scan_saves(input, PAGES_READ_PART), serial->startup_cost);
+
+	/*
+	 * The plans that are compared with this one read the same pages at
+	 * PostgreSQL's cost, so only the rows count that are read by page.
+	 */
+	saves = Min(scan_saves(input, 1), serial->startup_cost);
 	serial->startup_cost -= saves;
 	serial->total_cost -= saves;
 	return serial;
