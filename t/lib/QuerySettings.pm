@@ -24,6 +24,8 @@ sub shape_settings
 		'gpusort.device_fault' => pick(('none') x (4 * @faults), @faults),
 		'gpusort.plan_grouping' => pick(qw(on on on off)),
 		'gpusort.plan_grouping_min_rows' => pick(0, 0, 0, 10000),
+		'gpusort.windows' => pick(qw(on on on off)),
+		'gpusort.aggregates' => pick(qw(on on on off)),
 		enable_hashagg => pick(qw(on off off)),
 		enable_hashjoin => pick(qw(on off off)),
 		enable_nestloop => pick(qw(on off off)),

@@ -29,7 +29,7 @@ sub order_keys
 		my $expr = $c;
 
 		$expr = pick("$c / 2", "$c % 7::$type", "-(($c) / 3)", "coalesce($c, 7::$type)")
-			if $type =~ /^int/ && chance(0.25);
+			if $type =~ /^int\d$/ && chance(0.25);
 		$expr = pick("$c + 1.0", "abs($c)") if $type =~ /^float/ && chance(0.2);
 		$expr = pick("NOT $c", "$c IS NULL") if $type eq 'bool' && chance(0.3);
 		$expr = pick("$c + 3", "$c\::timestamp") if $type eq 'date' && chance(0.2);
@@ -120,7 +120,7 @@ sub join_of
 	for my $p (grep { $_->{key} } @{ $a->{cols} })
 	{
 		push @pairs, map { "x.$p->{name} = y.$_->{name}" }
-		  grep { $_->{key} && ($_->{type} eq $p->{type} || ($_->{type} =~ /^int/ && $p->{type} =~ /^int/)) } @{
+		  grep { $_->{key} && ($_->{type} eq $p->{type} || ($_->{type} =~ /^int\d$/ && $p->{type} =~ /^int\d$/)) } @{
 		  	$b->{cols} };
 	}
 	$by = pick(@pairs) if @pairs && chance(0.4);
@@ -151,8 +151,76 @@ sub fetches
 	return map { pick(@how, $scroll ? @back : ()) . ' FROM c;' } 1 .. 2 + int rand 7;
 }
 
+# Values of a type that can only be hashed, and of types that can only be sorted.
+my @one_sided = ('(%s.seq %% 40)::text::xid', '(%s.seq %% 40)::int::money', '(%s.seq %% 40)::int::bit(7)::varbit',
+	q(('w' || %s.seq %% 40)::tsvector));
+
+# A random query that groups: DISTINCT, GROUP BY, set operations, joins, or windows.  The output is in a total order.
+# Keys whose equal values look different are not shown, because the one that is shown depends on the plan.
+sub select_grouped
+{
+	my ($t, $o) = @_;
+	my ($a, $b) = map { $_->{name} } $t, $o;
+	my %seen;
+	my @keys = grep { !$seen{$_}++ } map { s/ (ASC|DESC|NULLS).*//r }
+	  order_keys({ cols => [ grep { $_->{type} !~ /float/ } @{ $t->{cols} } ] }, 't', 1 + int rand 3);
+	my $list = join ', ', @keys;
+	my $order = join ', ', map { $_ . pick('', '', ' DESC', ' NULLS FIRST') } @keys;
+	my $where = where($t, $o, 't');
+	my $limit = limit($t->{n});
+	my $k = pick(0, 1, 3, 100, int rand($t->{n} + 1));
+	my $e = pick('seq', 'seq % 50', 'seq / 3', '-seq', 'seq % 1000');
+	my $by = pick('x.seq = y.seq', 'x.seq / 3 = y.seq / 3', 'x.seq % 997 = y.seq % 1009', 'x.seq = -y.seq');
+	my $join = pick('JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
+	my ($op, $op2) = map { pick('UNION', 'INTERSECT', 'EXCEPT') . pick('', '', ' ALL') } 1 .. 2;
+	my ($part, $not) = (pick('', '% 50', '/ 3'), pick('', '', 'NOT '));
+	my $one = pick(@one_sided, $one_sided[0]);
+	my ($one_t, $one_o) = map { sprintf $one, $_ } qw(t o);
+
+	# a plan may evaluate a condition for other rows, or in another order
+	$where = '' if $where =~ /random/;
+	return pick(
+		# LIMIT above DISTINCT and groups
+		"SELECT DISTINCT $list FROM $a t$where ORDER BY $order$limit",
+		"SELECT count(*) FROM (SELECT DISTINCT $list FROM $a t$where LIMIT $k) s",
+		"SELECT count(*) FROM (SELECT $list, count(*) FROM $a t$where GROUP BY $list OFFSET $k) s",
+		"SELECT DISTINCT ON ($list) t.seq FROM $a t$where ORDER BY $order, t.seq DESC$limit",
+		"SELECT $list, count(*), sum(t.seq), max(t.seq) FROM $a t$where GROUP BY $list ORDER BY $order$limit",
+		"SELECT $list, count(*), grouping($list) FROM $a t$where GROUP BY " . pick('ROLLUP', 'CUBE')
+		  . " ($list) ORDER BY $list, grouping($list)$limit",
+		# set operations
+		"SELECT $e AS e FROM $a $op SELECT $e FROM $b ORDER BY 1" . limit(50),
+		"SELECT e, count(*) FROM (SELECT $e AS e FROM $a $op SELECT $e FROM $b) s GROUP BY e ORDER BY 1",
+		"(SELECT $e AS e FROM $a $op SELECT $e FROM $b) $op2 SELECT seq FROM $a ORDER BY 1" . limit(50),
+		# joins of whole tables
+		"SELECT count(*), sum(x.seq), sum(y.seq * 3) FROM $a x $join $b y ON $by",
+		"SELECT x.seq % 7, count(*), sum(y.seq) FROM $a x $join $b y ON $by GROUP BY 1 ORDER BY 1",
+		"SELECT x.seq, y.seq FROM $a x $join $b y ON $by ORDER BY 1, 2" . limit(200),
+		"SELECT count(*), sum(x.seq) FROM $a x WHERE x.seq $part ${not}IN (SELECT y.seq $part FROM $b y)",
+		"SELECT e, n, m FROM (SELECT $e AS e, count(*) AS n FROM $a GROUP BY 1) x $join "
+		  . "(SELECT $e AS e, count(*) AS m FROM $b GROUP BY 1) y USING (e) ORDER BY 1",
+		# numbered rows
+		"SELECT sum(r), count(*) FROM (SELECT " . pick('rank', 'dense_rank', 'row_number')
+		  . "() OVER (PARTITION BY $keys[0] ORDER BY t.seq) r FROM $a t$where) s WHERE r <= $k",
+		# types of one kind, and a collation in which different strings are equal
+		"SELECT x::text, count(*) FROM (SELECT $one_t AS x FROM $a t) s GROUP BY x ORDER BY x::text",
+		"SELECT x::text FROM (SELECT DISTINCT $one_t AS x, t.seq % 3 AS m FROM $a t) s ORDER BY x::text, m",
+		"SELECT x::text FROM (SELECT $one_t AS x FROM $a t " . pick('UNION', 'INTERSECT', 'EXCEPT')
+		  . " SELECT $one_o FROM $b o) s ORDER BY x::text",
+		"SELECT count(*), sum(t.seq) FROM $a t $join $b o ON $one_t = $one_o AND t.seq / 3 = o.seq / 3",
+		"SELECT lower(x), n FROM (SELECT x, count(*) AS n FROM (SELECT (CASE t.seq % 4 WHEN 0 THEN 'Key ' WHEN 1 THEN "
+		  . "'key ' WHEN 2 THEN 'KEY ' END || t.seq % 9) COLLATE loose AS x FROM $a t) s GROUP BY x) s ORDER BY 1, 2",
+		"SELECT count(DISTINCT x), count(*) FROM (SELECT ('K' || t.seq % 90) COLLATE loose AS x FROM $a t UNION ALL "
+		  . "SELECT ('k' || o.seq % 90) COLLATE loose FROM $b o) s",
+		# volatile expressions: all values differ, or all are equal
+		"SELECT count(*) FROM (SELECT DISTINCT random(), $list FROM $a t) s",
+		"SELECT $list, count(*) FROM $a t GROUP BY $list, random() < 2 ORDER BY $list",
+		"SELECT count(*) FROM (SELECT random() AS r FROM $a UNION SELECT 2 + random() FROM $b) s");
+}
+
 # The kinds of cases: name => statements.
 my %cases = (
+	grouped => sub { my ($t, $o) = @_; (select_grouped($t, $o) . ';') },
 	plain => sub { my ($t, $o) = @_; (select_sorted($t, $o) . ';') },
 	explain => sub {
 		my ($t, $o) = @_;
@@ -266,7 +334,7 @@ my %cases = (
 		my ($t, $o) = @_;
 		my $scroll = chance(0.6);
 		my $kind = $scroll ? 'SCROLL' : pick('', 'NO SCROLL', 'NO SCROLL');
-		my $q = select_sorted($t, $o);
+		my $q = chance(0.3) ? select_grouped($t, $o) : select_sorted($t, $o);
 		my $hold = $kind ne '' && chance(0.2);
 		$kind = 'NO SCROLL' if $kind eq '' && chance(0.5);
 		my @steps = map { chance(0.25) ? ($_, 'SAVEPOINT s;', fetches($scroll), pick('ROLLBACK TO s;', 'RELEASE s;'))
@@ -338,7 +406,7 @@ SQL
 		my ($t, $o) = @_;
 		my $q;
 		# the number of random numbers drawn before the cancel varies
-		do { $q = select_sorted($t, $o) } while $q =~ /random/;
+		do { $q = chance(0.4) ? select_grouped($t, $o) : select_sorted($t, $o) } while $q =~ /random/;
 		my $set = 'SET LOCAL statement_timeout = ' . pick(1, 1, 2, 3, 5, 10) . ';';
 
 		# the cancel may also hit the statement that resets it, and the next one
@@ -481,7 +549,7 @@ sub shape_case
 	my ($t, $o) = shuffle(@$tables);
 
 	# most cases sort the rows of a table without a join
-	$kind //= pick(sort(keys %cases), ('plain') x 6, 'stable', 'cursor');
+	$kind //= pick(sort(keys %cases), ('plain') x 6, ('grouped') x 6, 'stable', 'cursor');
 	return ($kind, $cases{$kind}->($t, $o));
 }
 

@@ -46,6 +46,7 @@ my %key_types = (
 	'int4[]' => 'ARRAY[(d % 7)::int4, (d % 1000)::int4]',
 	text => q(substr('a common prefix of some, ', 1, (d % 3 * 12)::int) || chr((97 + d % 26)::int) || repeat('x',
 		(d % 20)::int) || d % 1000),
+	'text COLLATE "en-x-icu"' => q((CASE d % 3 WHEN 0 THEN 'Ab' WHEN 1 THEN 'aB' ELSE 'a-b' END) || d % 300),
 	'varchar(30)' => q('customer#' || d % 700),
 	'char(12)' => q(chr((97 + d % 26)::int) || repeat(' ', (d % 3)::int) || d % 50),
 	name => q(('n' || d % 5000)::name),
@@ -130,6 +131,18 @@ sub fill
 	  $table, names(@cols), join(', ', map { $_->{value} } @cols), $from, $to;
 }
 
+# Estimates of rows and distinct values that are wrong by a factor of 1000, upwards or downwards, independently.
+sub wrong_estimates
+{
+	my ($name) = @_;
+	my $which = "SELECT oid FROM pg_class WHERE relname ~ '^$name(_\\d)?\$' AND relkind = 'r'";
+	my ($rows, $distinct) = map { pick(1000, 0.001, 1) } 1 .. 2;
+
+	return "UPDATE pg_class SET reltuples = reltuples * $rows WHERE reltuples > 0 AND oid IN ($which);",
+	  'UPDATE pg_statistic SET stadistinct = CASE WHEN stadistinct > 0 THEN greatest(1, least(1e9, stadistinct * '
+	  . "$distinct)) ELSE greatest(-1, stadistinct * $distinct) END WHERE starelid IN ($which);";
+}
+
 # Statements that make a table, and what is known of it: name, rows, columns.
 sub shape_table
 {
@@ -191,6 +204,7 @@ sub shape_table
 	push @sql, "VACUUM $name;" if $churn > 0.7 && $kind ne 'temp';
 	push @sql, "CREATE INDEX ON $name (seq);" if chance(0.3);
 	push @sql, "ANALYZE $name;" if chance(0.9);
+	push @sql, wrong_estimates($name) if $n <= 3000 && chance(0.3);
 	return ({ name => $name, kind => $kind, n => $n, cols => \@cols }, @sql);
 }
 
@@ -209,6 +223,7 @@ sub shape_tables
 		push @sql, @make;
 	}
 	push @sql, <<'SQL';
+CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE VIEW vu AS SELECT seq::int8, 1 AS src FROM ta UNION ALL SELECT seq, 2 FROM tb;
 CREATE FUNCTION costly(x int8) RETURNS bool LANGUAGE plpgsql COST 1000 AS 'BEGIN RETURN x % 3 <> 1; END';
 CREATE FUNCTION sorts(x int8) RETURNS int8 LANGUAGE plpgsql SET jit = off AS
