@@ -148,6 +148,25 @@ FROM (SELECT array_agg(line ORDER BY n) AS lines
 		explain_analyze('SELECT seq, -k AS k FROM parts WHERE k % 10 <> 3 ORDER BY k') WITH ORDINALITY AS e (line, n)
 	WHERE line ~ 'Append|Scan on|Removed' GROUP BY on_off) p;
 SET gpusort.enable = on;
+-- rows computed by a program: functions that are strict or not, of values of all formats, with and without NULLs, of
+-- added columns; constants, one column several times; rows that exceed the memory of a page of rows
+SELECT q, c.nodes, c.rows, c.result, p.scanned - p.by_page < 900 AS by_page
+FROM unnest(ARRAY[
+	'SELECT seq, few + k AS s, few, k, few AS again, added * 2 AS twice FROM paged ORDER BY s, seq',
+	'SELECT upper(t || seq) AS u, md5(t) AS m, 7 AS seven, NULL::text AS n, seq FROM paged ORDER BY u, seq',
+	'SELECT concat(few, t, added) AS c, seq, nothing + 1 AS n FROM paged ORDER BY c, seq',
+	'SELECT seq, late::float8 / 3 AS x, f::numeric AS n, array_append(NULL::int[], k) AS a FROM paged ORDER BY x, seq',
+	'SELECT late - late % 10 AS tens, abs(-late) AS l, c = ''A'' AS is_a, seq FROM shaped ORDER BY tens, seq',
+	'SELECT seq, -added AS a FROM paged WHERE few > 2 AND t <> '''' ORDER BY a, seq',
+	'SELECT seq, repeat(t, CASE WHEN seq % 500 = 0 THEN 2000 ELSE 1 END) AS r FROM paged ORDER BY r, seq',
+	'SELECT seq, repeat(md5(t), few * 50) AS r FROM paged WHERE seq % 10 = 0 ORDER BY k, seq',
+	'SELECT seq, late + 1 AS l FROM paged ORDER BY l DESC, seq LIMIT 300',
+	'SELECT k + 1 AS k1, seq FROM holed ORDER BY k1, seq']) q,
+	check_sort(q) c, page_rows(q) p;
+SET track_functions = 'all';
+SELECT c.result FROM check_sort('SELECT seq, abs(k) AS k FROM paged ORDER BY k, seq') c;
+RESET track_functions;
+SELECT seq, 1 / (seq - 9001) AS x FROM paged ORDER BY x;
 SELECT not_at(seq, 9000, 'column'), k FROM paged WHERE not_at(seq, 9010, 'condition') > 0 ORDER BY 1;
 SELECT not_at(seq, 9010, 'column'), k FROM paged WHERE not_at(seq, 9000, 'condition') > 0 ORDER BY 1;
 

@@ -58,6 +58,27 @@ extern size_t sort_node_bound(ExprContext *econtext, ExprState *limit_count,
 extern void sort_node_count(const SortReport *report);
 
 /* ------------------------------------------------------------------------
+ * Rows that are computed from heap tuples (row_program.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct RowProgram RowProgram;
+
+/*
+ * Creates a program that computes the target list of a scan from tuples of desc, in the
+ * current memory context.  NULL if the target list has other expressions than columns,
+ * constants and function calls.
+ */
+extern RowProgram *row_program_create(const Scan *plan, TupleDesc desc);
+
+/*
+ * Computes the row of a tuple of len bytes.  The arrays have its columns until the next
+ * call.  Values passed by reference lie in the tuple, or in the current memory context.
+ */
+extern void row_program_run(RowProgram *program, const HeapTupleHeaderData *tuple, Size len,
+							const Datum **values, const bool **isnull);
+
+/* ------------------------------------------------------------------------
  * Input of a GpuSort Incremental: rows of the child, of an index scan by heap page
  * (index_input.c)
  * ------------------------------------------------------------------------

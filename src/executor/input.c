@@ -94,13 +94,24 @@ typedef struct PageScan
 	OffsetNumber offsets[MaxHeapTuplesPerPage]; /* line pointers of its rows */
 } PageScan;
 
+/* Memory for the rows that are computed from one heap page. */
+#define COMPUTED_BYTES		((Size) 64 * 1024)
+
 /* A scan whose rows are computed from its tuples. */
 typedef struct ComputedScan
 {
+	RowPage		page;			/* computed rows */
 	SeqScanState *child;
+	MemoryContext cxt;			/* has all of this */
 	TupleTableSlot *slot;		/* the tuple that a row is computed from */
+	RowProgram *program;		/* computes rows; NULL: the child's projection
+								 * does */
+	char	   *memory;			/* of the page's rows; NULL: rows come in
+								 * slots only */
+	RowWriter  *writer;			/* writes them */
+	TupleTableSlot *row_slot;	/* returns one of them */
 
-	/* tuples of the current page */
+	/* tuples of the current heap page */
 	BlockNumber block;
 	int			n;
 	int			next;			/* the next tuple to compute a row from */
@@ -314,19 +325,45 @@ page_scan_end(PageScan *scan)
  * ------------------------------------------------------------------------
  */
 
+/* RowPage.row: returns row i as the child would. */
+static TupleTableSlot *
+computed_row(RowPage *page, int i)
+{
+	TupleTableSlot *slot = ((ComputedScan *) page)->row_slot;
+
+	row_to_slot(slot, (MinimalTuple) ((char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET));
+	return slot;
+}
+
 /* Creates a computed scan; NULL if the plan is not a heap scan with a projection. */
 static ComputedScan *
-computed_scan_create(PlanState *ps)
+computed_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 {
 	SeqScanState *child = (SeqScanState *) ps;
+	TupleDesc	desc = ExecGetResultType(ps);
+	MemoryContext cxt;
+	MemoryContext old;
 	ComputedScan *scan;
 
 	if (ps->ps_ProjInfo == NULL || !is_heap_scan(ps))
 		return NULL;
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort computed scan", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(cxt);
 	scan = palloc0(sizeof(ComputedScan));
 	scan->child = child;
+	scan->cxt = cxt;
 	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
 										  &TTSOpsHeapTuple);
+	scan->program = row_program_create((const Scan *) ps->plan, RelationGetDescr(child->ss.ss_currentRelation));
+	scan->page.row = computed_row;
+	row_page_init_stored(&scan->page, desc, keybuf);
+	if (scan->page.key_walk != NULL)
+	{
+		scan->memory = palloc(COMPUTED_BYTES);
+		scan->writer = row_writer_create(desc);
+		scan->row_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	}
+	MemoryContextSwitchTo(old);
 	return scan;
 }
 
@@ -347,38 +384,126 @@ computed_scan_take(ComputedScan *scan)
 	compat_count_heap_rows(child->ss.ss_currentRelation, scan->n - 1);
 }
 
-/* Returns the page's next row, valid until the next call; NULL if there is none. */
-static TupleTableSlot *
-computed_scan_next(ComputedScan *scan)
+/* ResetExprContext() without a call if nothing was allocated. */
+static inline void
+reset_row_memory(ExprContext *econtext)
+{
+	MemoryContext cxt = econtext->ecxt_per_tuple_memory;
+
+	if (unlikely(!cxt->isReset || cxt->firstchild != NULL))
+		MemoryContextReset(cxt);
+}
+
+/* Does tuple i satisfy the scan's condition? */
+static bool
+computed_scan_accepts(ComputedScan *scan, int i)
+{
+	PlanState  *ps = &scan->child->ss.ps;
+
+	heap_tuple_to_slot(scan->slot, scan->child, scan->block, scan->offsets[i], scan->tuples[i], scan->lens[i]);
+	ps->ps_ExprContext->ecxt_scantuple = scan->slot;
+	return ps->qual == NULL || ExecQual(ps->qual, ps->ps_ExprContext);
+}
+
+/*
+ * Computes the page's next row, whose columns are in the arrays until the next call.  False
+ * if there is none.
+ */
+static pg_attribute_always_inline bool
+computed_scan_next(ComputedScan *scan, const Datum **values, const bool **isnull)
 {
 	PlanState  *ps = &scan->child->ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
 
 	while (scan->next < scan->n)
 	{
+		int			i = scan->next++;
+
 		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		page_ahead_ask(&scan->ahead, scan->next);
-		heap_tuple_to_slot(scan->slot, scan->child, scan->block, scan->offsets[scan->next],
-						   scan->tuples[scan->next], scan->lens[scan->next]);
-		scan->next++;
-		econtext->ecxt_scantuple = scan->slot;
-		if (ps->qual == NULL || ExecQual(ps->qual, econtext))
+		reset_row_memory(econtext);
+		page_ahead_ask(&scan->ahead, i);
+		if ((scan->program == NULL || ps->qual != NULL) && !computed_scan_accepts(scan, i))
 		{
-			if (ps->instrument != NULL)
-				InstrUpdateTupleCount(ps->instrument, 1);
-			return ExecProject(ps->ps_ProjInfo);
+			InstrCountFiltered1(ps, 1);
+			continue;
 		}
-		InstrCountFiltered1(ps, 1);
+		if (scan->program != NULL)
+		{
+			MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+			row_program_run(scan->program, scan->tuples[i], scan->lens[i], values, isnull);
+			MemoryContextSwitchTo(old);
+		}
+		else
+		{
+			const TupleTableSlot *row = ExecProject(ps->ps_ProjInfo);
+
+			*values = row->tts_values;
+			*isnull = row->tts_isnull;
+		}
+		return true;
 	}
-	return NULL;
+	return false;
+}
+
+/* Returns the computed row in the child's slot. */
+static TupleTableSlot *
+computed_scan_slot(ComputedScan *scan, const Datum *values, const bool *isnull)
+{
+	TupleTableSlot *slot = scan->child->ss.ps.ps_ProjInfo->pi_state.resultslot;
+	int			natts = slot->tts_tupleDescriptor->natts;
+
+	if (values == slot->tts_values)
+		return slot;
+	ExecClearTuple(slot);
+	memcpy(slot->tts_values, values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, isnull, natts * sizeof(bool));
+	return ExecStoreVirtualTuple(slot);
+}
+
+/*
+ * Computes the next rows of the current heap page, which become rows of scan->page.  Stops
+ * at a row that has no place there; *single is this row, valid until the next call, or
+ * NULL.  Returns the number of rows.
+ */
+static int
+computed_scan_rows(ComputedScan *scan, TupleTableSlot **single)
+{
+	RowPage    *page = &scan->page;
+	char	   *at = scan->memory;
+	const Datum *values;
+	const bool *isnull;
+	int			rows = 0;
+
+	*single = NULL;
+	page->n = 0;
+	while (computed_scan_next(scan, &values, &isnull))
+	{
+		Size		size = 0;
+
+		rows++;
+		if (likely(scan->memory != NULL))
+			size = row_writer_try(scan->writer, values, isnull, at, scan->memory + COMPUTED_BYTES - at);
+		if (unlikely(size == 0 || !row_page_put_stored(page, (MinimalTuple) at)))
+		{
+			*single = computed_scan_slot(scan, values, isnull);
+			break;
+		}
+		at += size;
+	}
+	page->bytes = at - scan->memory;
+	if (scan->child->ss.ps.instrument != NULL)
+		InstrUpdateTupleCount(scan->child->ss.ps.instrument, rows);
+	return rows;
 }
 
 static void
 computed_scan_end(ComputedScan *scan)
 {
 	ExecDropSingleTupleTableSlot(scan->slot);
-	pfree(scan);
+	if (scan->row_slot != NULL)
+		ExecDropSingleTupleTableSlot(scan->row_slot);
+	MemoryContextDelete(scan->cxt);
 }
 
 /* ------------------------------------------------------------------------
@@ -455,7 +580,7 @@ page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
 		old = MemoryContextSwitchTo(cxt);
 		source->scan = page_scan_create(scan_plan, keybuf);
 		if (source->scan == NULL)
-			source->computed = computed_scan_create(scan_plan);
+			source->computed = computed_scan_create(scan_plan, keybuf);
 		source->examined = true;
 		MemoryContextSwitchTo(old);
 	}
@@ -467,15 +592,25 @@ page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
 	return &source->scan->page;
 }
 
-/* Returns the next row that is computed from the current page; NULL: ask the child. */
-static inline TupleTableSlot *
-page_source_next_computed(PageSource *source)
+/*
+ * Puts the next rows that are computed from the current heap page into the sorter.  False
+ * if there are none: ask the child.  Otherwise *kept tells whether the sort has failed.
+ */
+static inline bool
+page_source_put_computed(PageSource *source, Sorter *sorter, bool *kept)
 {
-	TupleTableSlot *row = source->computed == NULL ? NULL : computed_scan_next(source->computed);
+	ComputedScan *scan = source->computed;
+	TupleTableSlot *single;
+	int			rows;
 
-	if (row != NULL)
-		count_appended(source->plan, 1);
-	return row;
+	if (scan == NULL || scan->next >= scan->n)
+		return false;
+	rows = computed_scan_rows(scan, &single);
+	count_appended(source->plan, rows);
+	*kept = scan->page.n == 0 || sorter_put_page(sorter, &scan->page);
+	if (single != NULL)
+		*kept = *kept && sorter_put_page_row(sorter, single);
+	return true;
 }
 
 void
@@ -659,18 +794,20 @@ sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atom
 	page_source_begin(pages);
 	if (bound > 0 && pages->possible)
 		take_early_threshold(sorter, bound, pages, cxt);
-	for (uint64 i = 1;; i++)
+	for (uint64 asked = 0;;)
 	{
-		TupleTableSlot *slot = page_source_next_computed(pages);
+		TupleTableSlot *slot;
 		RowPage    *page;
 		bool		kept;
 
-		if (slot != NULL)
+		if (page_source_put_computed(pages, sorter, &kept))
 		{
-			if (unlikely(!sorter_put_page_row(sorter, slot)))
+			if (unlikely(!kept))
 				break;
 			continue;
 		}
+		if (++asked % ROWS_PER_STOP_CHECK == 0 && stop != NULL && pg_atomic_read_u32(stop) != 0)
+			break;
 		slot = ExecProcNode(outer);
 		if (TupIsNull(slot))
 			break;
@@ -680,8 +817,6 @@ sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atom
 		else
 			kept = sorter_put(sorter, slot);
 		if (unlikely(!kept))
-			break;
-		if (i % ROWS_PER_STOP_CHECK == 0 && stop != NULL && pg_atomic_read_u32(stop) != 0)
 			break;
 	}
 }

@@ -164,7 +164,8 @@ block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range)
 	keybuf_reserve(&writer->keybuf, writer->bulk, ROW_BLOCK_MAX_ROWS);
 	key_layout(&writer->layout, &writer->keybuf, common_range->ranges);
 	writer->key_bits = block_key_bits(&writer->layout);
-	writer->page = row_page_create_stored(spec->desc, &writer->keybuf);
+	writer->page = palloc0(sizeof(RowPage));
+	row_page_init_stored(writer->page, spec->desc, &writer->keybuf);
 	writer->slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
 	writer->row_slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
 	return writer;

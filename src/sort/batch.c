@@ -278,19 +278,18 @@ row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWr
  * Keys of stored rows
  * ------------------------------------------------------------------------
  */
-RowPage *
-row_page_create_stored(TupleDesc desc, const KeyBuffer *keybuf)
+void
+row_page_init_stored(RowPage *page, TupleDesc desc, const KeyBuffer *keybuf)
 {
-	RowPage    *page = palloc0(sizeof(RowPage));
 	AttrNumber *atts = palloc(desc->natts * sizeof(AttrNumber));
 
 	for (int att = 0; att < desc->natts; att++)
 		atts[att] = att;
+	page->whole = page->direct = true;
 	page_keys_init(&page->keys, keybuf, desc, atts);
 	page->nkeys = keybuf->ncols;
 	page->key_walk = tuple_walk_create(desc, page->keys.att, keybuf->ncols, false);
 	pfree(atts);
-	return page;
 }
 
 void

@@ -265,7 +265,8 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->runs = palloc0(nruns * sizeof(MergeRun));
 	state->windows = &merge->windows;
 	state->windows->base = palloc0((nruns + 1) * sizeof(char *));
-	state->page = row_page_create_stored(env->spec.desc, keybuf);
+	state->page = palloc0(sizeof(RowPage));
+	row_page_init_stored(state->page, env->spec.desc, keybuf);
 	state->cxt = CurrentMemoryContext;
 
 	rows = (Size) nruns << state->shift;

@@ -183,8 +183,12 @@ typedef const char *PageKeyPlaces[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
  */
 extern void row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWriter *writer, size_t at);
 
-/* Creates a page of stored rows, in the current memory context. */
-extern RowPage *row_page_create_stored(TupleDesc desc, const KeyBuffer *keybuf);
+/*
+ * Makes the zeroed page one of stored rows, which cannot have a row if it has no key_walk.
+ * Allocates in the current memory context.
+ */
+extern void row_page_init_stored(RowPage *page, TupleDesc desc, const KeyBuffer *keybuf);
+
 extern void row_page_free_stored(RowPage *page);
 
 /* Adds a row to a page of stored rows.  False if the page is full, or cannot have the row. */

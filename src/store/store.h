@@ -607,6 +607,80 @@ tuple_walk(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size len, Wa
 	return likely(p <= (const char *) tuple + len);
 }
 
+/* ---- Column reader: stores the values of some columns where they are needed ---- */
+
+typedef struct ReaderColumn
+{
+	/* set by the caller */
+	AttrNumber	att;			/* from 0 */
+	Datum	   *value;			/* where the value is stored */
+	bool	   *isnull;
+
+	/* set by column_reader_create() */
+	int16		byval_len;		/* bytes of a type passed by value; 0: by
+								 * reference */
+	uint16		step;			/* the walk's step that has the column */
+	int32		offset;			/* offset in the step */
+} ReaderColumn;
+
+typedef struct ColumnReader
+{
+	TupleWalk  *walk;
+	int			n;
+	ReaderColumn *columns;
+} ColumnReader;
+
+/*
+ * Creates a reader of n columns of tuples of desc, in the current memory context; NULL if
+ * a type is not supported.  The reader keeps the array.
+ */
+extern ColumnReader *column_reader_create(TupleDesc desc, ReaderColumn *columns, int n);
+
+/* column_reader_read() for tuples that need a walk column by column. */
+extern void column_reader_read_slowly(const ColumnReader *reader, const HeapTupleHeaderData *tuple, Size len);
+
+/* The value of a column at this address, which is not NULL. */
+static inline Datum
+reader_column_load(const ReaderColumn *column, const char *from)
+{
+	switch (column->byval_len)
+	{
+		case 0:
+			return PointerGetDatum(from);
+		case 1:
+			return CharGetDatum(*from);
+		case 2:
+			return Int16GetDatum(*(const int16 *) from);
+		case 4:
+			return Int32GetDatum(*(const int32 *) from);
+		default:
+			return *(const Datum *) from;
+	}
+}
+
+/*
+ * Stores the columns of a tuple of len bytes.  Values passed by reference stay in the tuple.
+ * Raises an error if a column lies outside the tuple.
+ */
+static pg_attribute_always_inline void
+column_reader_read(const ColumnReader *reader, const HeapTupleHeaderData *tuple, Size len)
+{
+	WalkAt		at[WALK_MAX_STEPS];
+
+	if (unlikely(!tuple_walk(reader->walk, tuple, len, at)))
+	{
+		column_reader_read_slowly(reader, tuple, len);
+		return;
+	}
+	for (int i = 0; i < reader->n; i++)
+	{
+		const ReaderColumn *column = &reader->columns[i];
+
+		*column->value = reader_column_load(column, at[column->step].begin + column->offset);
+		*column->isnull = false;
+	}
+}
+
 /* ---- Row writer: forms MinimalTuples from a slot's values ----
  *
  * Writes the bytes that heap_form_minimal_tuple() would write.  The properties of the

@@ -155,6 +155,52 @@ tuple_walk_columns(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size
 		where[att] = walk->cols[att].missing;
 }
 
+/* ---- Column reader ---- */
+
+ColumnReader *
+column_reader_create(TupleDesc desc, ReaderColumn *columns, int n)
+{
+	AttrNumber *atts = palloc(Max(1, n) * sizeof(AttrNumber));
+	TupleWalk  *walk;
+	ColumnReader *reader;
+
+	for (int i = 0; i < n; i++)
+		atts[i] = columns[i].att;
+	walk = tuple_walk_create(desc, atts, n, false);
+	pfree(atts);
+	if (walk == NULL)
+		return NULL;
+	for (int i = 0; i < n; i++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(desc, columns[i].att);
+
+		columns[i].byval_len = attr->attbyval ? attr->attlen : 0;
+		columns[i].step = walk->cols[columns[i].att].step;
+		columns[i].offset = walk->cols[columns[i].att].offset;
+	}
+	reader = palloc(sizeof(ColumnReader));
+	reader->walk = walk;
+	reader->n = n;
+	reader->columns = columns;
+	return reader;
+}
+
+void
+column_reader_read_slowly(const ColumnReader *reader, const HeapTupleHeaderData *tuple, Size len)
+{
+	const char *where[MaxTupleAttributeNumber];
+
+	tuple_walk_columns(reader->walk, tuple, len, where);
+	for (int i = 0; i < reader->n; i++)
+	{
+		const ReaderColumn *column = &reader->columns[i];
+		const char *from = where[column->att];
+
+		*column->isnull = from == NULL;
+		*column->value = from == NULL ? (Datum) 0 : reader_column_load(column, from);
+	}
+}
+
 /* ---- Row writer ---- */
 
 static WriterColumn
