@@ -93,6 +93,7 @@ typedef struct AggregateState
 	int			ncolumns;		/* these and the order columns that are compared */
 	GroupColumn *columns;
 	AttrNumber	last_attno;		/* last column of the child that is used */
+	ColumnReader *reader;		/* reads the used columns; NULL: not possible */
 	bool		evaluates;		/* expressions or functions need tmpcontext */
 	int			ntransitions;
 	Transition *transitions;
@@ -104,6 +105,12 @@ typedef struct AggregateState
 	bool		minimal_slot;	/* ... has MinimalTuples */
 	char	   *row_copy;		/* the first row, if its slot has MinimalTuples */
 	Size		row_room;
+
+	/* rows that were taken from the child at once */
+	bool		takes;			/* there may be more of them */
+	int			ntaken;
+	int			next_taken;
+	MinimalTuple taken[RESULT_TAKE];
 
 	TupleTableSlot *pending;	/* the next group's first row; NULL: none */
 	bool		ended;			/* the child has no more rows */
@@ -499,9 +506,18 @@ take_row(AggregateState *node, TupleTableSlot *row, int first)
  * ------------------------------------------------------------------------
  */
 
-/* The child's next row, deformed; NULL at the end. */
-static pg_attribute_always_inline TupleTableSlot *
-aggregate_next_row(AggregateState *node)
+/* Takes the next rows of the child at once; false if the next row must be asked for. */
+static pg_noinline bool
+take_rows(AggregateState *node)
+{
+	node->next_taken = 0;
+	node->ntaken = gpusort_next_rows(node->outer, node->taken, &node->takes);
+	return node->ntaken > 0;
+}
+
+/* Asks the child for its next row. */
+static pg_noinline TupleTableSlot *
+ask_child(AggregateState *node)
 {
 	TupleTableSlot *row = ExecProcNode(node->outer);
 
@@ -510,9 +526,45 @@ aggregate_next_row(AggregateState *node)
 		node->ended = true;
 		return NULL;
 	}
+	/* slots of other results have values, not rows */
+	node->takes = node->reader != NULL && TTS_IS_MINIMALTUPLE(row);
 	if (node->last_attno > 0)
 		slot_getsomeattrs(row, node->last_attno);
 	return row;
+}
+
+/* The child's next row, in which the used columns can be read; NULL at the end. */
+static pg_attribute_always_inline TupleTableSlot *
+aggregate_next_row(AggregateState *node)
+{
+	TupleTableSlot *slot;
+	MinimalTuple row;
+
+	if (!node->takes || (node->next_taken == node->ntaken && !take_rows(node)))
+		return ask_child(node);
+	row = node->taken[node->next_taken++];
+	slot = node->outer->ps_ResultTupleSlot;
+	row_to_slot(slot, row);
+
+	/*
+	 * the slot does not count these columns as deformed, because not all
+	 * columns are
+	 */
+	column_reader_read(node->reader, (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET),
+					   row->t_len + MINIMAL_TUPLE_OFFSET);
+	if (unlikely(node->outer->instrument != NULL))
+		node->outer->instrument->tuplecount++;
+	return slot;
+}
+
+/* Skips at most this many following rows; returns how many. */
+static int64
+skip_rows(AggregateState *node, int64 rows)
+{
+	int64		taken = Min(rows, node->ntaken - node->next_taken);
+
+	node->next_taken += taken;
+	return taken + gpusort_skip_rows(node->outer, rows - taken);
 }
 
 /* Keeps the values of columns from this one on. */
@@ -642,7 +694,7 @@ take_places(AggregateState *node, TupleTableSlot *row, uint64 rows)
 			if (next == ordered_set_wanted(node->set))
 				break;
 			if (skip > 0)
-				place += gpusort_skip_rows(node->outer, skip);
+				place += skip_rows(node, skip);
 			row = aggregate_next_row(node);
 			continue;
 		}
@@ -889,6 +941,31 @@ init_columns(AggregateState *node, TupleDesc desc)
 		use_column(node, node->columns[i].attno);
 }
 
+/* Prepares to read the used columns of rows that are taken from the child, into its slot. */
+static void
+init_reader(AggregateState *node, TupleDesc desc)
+{
+	TupleTableSlot *slot = node->outer->ps_ResultTupleSlot;
+	ReaderColumn *columns = palloc0(Max(1, desc->natts) * sizeof(ReaderColumn));
+	Bitmapset  *used = NULL;
+	int			n = 0;
+	int			att = -1;
+
+	for (int i = 0; i < node->ncolumns; i++)
+		used = bms_add_member(used, node->columns[i].attno - 1);
+	for (int i = 0; i < node->ntransitions; i++)
+	{
+		if (node->transitions[i].att != 0)
+			used = bms_add_member(used, node->transitions[i].att - 1);
+	}
+	while ((att = bms_next_member(used, att)) >= 0)
+		columns[n++] = (ReaderColumn)
+	{
+		.att = att,.value = &slot->tts_values[att],.isnull = &slot->tts_isnull[att]
+	};
+	node->reader = column_reader_create(desc, columns, n);
+}
+
 static void
 init_first_row(AggregateState *node, TupleDesc desc)
 {
@@ -934,6 +1011,7 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	for (int i = 0; i < agg->numtrans; i++)
 		node->only_places &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
 	init_columns(node, desc);
+	init_reader(node, desc);
 	init_first_row(node, desc);
 	css->ss.ps.ExecProcNode = aggregate_exec;
 }
@@ -955,6 +1033,8 @@ aggregate_rescan(CustomScanState *css)
 	AggregateState *node = (AggregateState *) css;
 
 	node->pending = NULL;
+	node->takes = false;
+	node->ntaken = node->next_taken = 0;
 	node->ended = node->returned = false;
 	ExecClearTuple(node->agg->ss.ss_ScanTupleSlot);
 	ExecClearTuple(node->agg->ss.ps.ps_ResultTupleSlot);

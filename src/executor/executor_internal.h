@@ -262,6 +262,13 @@ extern uint64 gpusort_rows_ahead(PlanState *ps, bool *all);
  */
 extern void gpusort_peek(PlanState *ps, uint64 i, TupleTableSlot *slot);
 
+/*
+ * Returns at most RESULT_TAKE following rows of such a node at once: puts their addresses
+ * into rows[] and returns their number.  They stay there until the next row is asked for.
+ * 0: ask the node for the next row.  *more: later calls may return rows.
+ */
+extern int	gpusort_next_rows(PlanState *ps, MinimalTuple *rows, bool *more);
+
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool gpusort_rows_stay(PlanState *ps);
 

@@ -394,6 +394,16 @@ gpusort_peek(PlanState *ps, uint64 i, TupleTableSlot *slot)
 	result->methods->peek(result, i, slot);
 }
 
+int
+gpusort_next_rows(PlanState *ps, MinimalTuple *rows, bool *more)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	CHECK_FOR_INTERRUPTS();
+	*more = node != NULL && node->result->methods->take != NULL;
+	return *more ? node->result->methods->take(node->result, rows) : 0;
+}
+
 bool
 gpusort_rows_stay(PlanState *ps)
 {

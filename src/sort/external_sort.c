@@ -497,6 +497,20 @@ merge_result_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 	(void) return_row(result, (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next + i]), slot);
 }
 
+static int
+merge_result_take(SortResult *result, MinimalTuple *rows)
+{
+	Merge	   *merge = &((MergeResult *) result)->merge;
+	int			n = (int) Min(RESULT_TAKE, merge->n - merge->next);
+
+	for (int i = 0; i < n; i++)
+	{
+		rows[i] = (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next++]);
+		__builtin_prefetch(rows[i]);
+	}
+	return n;
+}
+
 static const ResultMethods merge_methods = {
 	.kind = RESULT_MERGE,
 	.next = merge_result_next,
@@ -506,6 +520,7 @@ static const ResultMethods merge_methods = {
 	.skip = merge_result_skip,
 	.ahead = merge_result_ahead,
 	.peek = merge_result_peek,
+	.take = merge_result_take,
 	.end = result_holds_nothing
 };
 

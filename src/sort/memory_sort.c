@@ -657,6 +657,7 @@ static const ResultMethods streamed_rows_methods = {
 	.rewind = result_array_rewind,
 	.mark = result_array_mark,
 	.restore = result_array_restore,
+	.take = result_rows_take,
 	.end = streamed_end
 };
 

@@ -148,6 +148,22 @@ result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	return true;
 }
 
+int
+result_rows_take(SortResult *result, MinimalTuple *rows)
+{
+	MemoryResult *memory = (MemoryResult *) result;
+	size_t		pos = memory->array.pos;
+	const uint32 *rids = memory->rids + pos;
+	int			n = (int) Min(RESULT_TAKE - pos % RESULT_PREFETCH, memory->array.n - pos);
+
+	if (pos % RESULT_PREFETCH == 0)
+		result_rows_prefetch(memory);
+	for (int i = 0; i < n; i++)
+		rows[i] = (MinimalTuple) arena_at(&memory->arena, rids[i]);
+	memory->array.pos += n;
+	return n;
+}
+
 static bool
 result_keys_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
@@ -204,6 +220,7 @@ static const ResultMethods rows_methods = {
 	.skip = skip_array,
 	.ahead = array_ahead,
 	.peek = rows_peek,
+	.take = result_rows_take,
 	.end = result_holds_nothing
 };
 

@@ -506,6 +506,9 @@ merge_next(Merge *merge)
 /* Rows are prefetched in blocks of this many rows. */
 #define RESULT_PREFETCH		64
 
+/* Rows that are taken at once at most. */
+#define RESULT_TAKE			RESULT_PREFETCH
+
 /* Bytes of a row that are prefetched at most. */
 #define RESULT_PREFETCH_MAX	256
 
@@ -560,6 +563,14 @@ typedef struct ResultMethods
 	 * is the next row.  The next row stays the same.
 	 */
 	void		(*peek) (SortResult *result, uint64 i, TupleTableSlot *slot);
+
+	/*
+	 * Returns at most RESULT_TAKE following rows at once: puts their
+	 * addresses into rows[] and returns their number.  They stay there until
+	 * the next row is asked for.  0: the next row comes by next().  NULL: all
+	 * rows do.
+	 */
+	int			(*take) (SortResult *result, MinimalTuple *rows);
 
 	/*
 	 * Releases what the result holds.  The sorter frees the memory of the
