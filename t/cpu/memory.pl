@@ -97,6 +97,41 @@ $kept = memory_of($pid, 'VmSize') - $before;
 cmp_ok($kept, '<', 8192 + 4096, "work_mem is lowered: $kept kB after a large sort");
 $s->quit;
 
+# groups, joins and numbered rows: as much memory as PostgreSQL's nodes above a Sort take
+for my $case (
+	[ 'DISTINCT, all values differ', 'SELECT DISTINCT k, id FROM big', 'Unique,GpuSort' ],
+	[ 'DISTINCT, few values', 'SELECT DISTINCT k % 100 FROM big', 'Unique,GpuSort' ],
+	[ 'DISTINCT ON', 'SELECT DISTINCT ON (k / 4) k, id FROM big ORDER BY k / 4, id DESC', 'Unique,GpuSort' ],
+	[ 'groups', 'SELECT k, count(*), max(id) FROM big GROUP BY k', 'GpuSort Aggregate,GpuSort' ],
+	[ 'a median of each group', 'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM big GROUP BY k % 2',
+		'GpuSort Aggregate,GpuSort' ],
+	[ 'UNION', 'SELECT k FROM big UNION SELECT -k FROM big', 'Unique,GpuSort' ],
+	[ 'ntile', 'SELECT ntile(4) OVER (PARTITION BY k % 2 ORDER BY id) FROM big', 'GpuSort Window,GpuSort' ],
+	[ 'merge join', 'SELECT a.id, b.id FROM big a JOIN big b USING (k)', 'Merge Join,GpuSort,GpuSort' ])
+{
+	my ($name, $sql, $nodes) = @$case;
+	my (%peak, %rows);
+
+	for my $enable ('off', 'on')
+	{
+		my $s = new_session($node);
+		my $pid = $s->query('SELECT pg_backend_pid()');
+		$s->query("SET work_mem = '1MB'; SET gpusort.enable = $enable; SET enable_hashagg = off; "
+			. 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off');
+		my $plan = $s->query("EXPLAIN (COSTS OFF) $sql");
+		my $found = join ',', $plan =~ /(Unique|GpuSort(?: Aggregate| Window)?(?=\))|Merge Join)/g;
+		is($found, $nodes, "$name: the nodes") if $enable eq 'on';
+		unlike($plan, qr/GpuSort/, "$name: the stock plan") if $enable eq 'off';
+		$rows{$enable} = $s->query("SELECT count(s) FROM ($sql OFFSET 0) s");
+		$peak{$enable} = memory_of($pid, 'VmHWM');
+		is($s->{stderr}, '', "$name, enable = $enable: no error");
+		$s->quit;
+	}
+	is($rows{on}, $rows{off}, "$name: the number of rows");
+	note "$name: $peak{on} kB, of stock nodes $peak{off} kB";
+	cmp_ok($peak{on}, '<', $peak{off} + 6000, "$name: memory as stock nodes take");
+}
+
 # a sort reuses the memory of the previous one
 SKIP:
 {

@@ -40,14 +40,25 @@ my @cases = (
 	[ 'in memory', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s' ],
 	[ 'ties by comparison', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY w, w + 1, w + 2, k OFFSET 0) s' ],
 	[ 'runs on disk', '1MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s' ],
-	[ 'two threads', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k DESC OFFSET 0) s' ]);
+	[ 'two threads', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k DESC OFFSET 0) s' ],
+	[ 'DISTINCT', '512MB', 'SELECT count(s) FROM (SELECT DISTINCT k % 300000 FROM t) s' ],
+	[ 'DISTINCT on disk', '1MB', 'SELECT count(s) FROM (SELECT DISTINCT k, id FROM t) s' ],
+	[ 'groups', '512MB', 'SELECT count(s) FROM (SELECT k % 300000, count(*), max(id) FROM t GROUP BY 1) s' ],
+	[ 'medians of groups', '1MB',
+		'SELECT count(s) FROM (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM t GROUP BY k % 2) s' ],
+	[ 'numbered rows', '1MB', 'SELECT count(s) FROM (SELECT ntile(4) OVER (PARTITION BY k % 2 ORDER BY id) FROM t) s' ],
+	[ 'merge join', '512MB', 'SELECT count(*) FROM t a JOIN t b USING (k)' ],
+	[ 'INTERSECT', '1MB', 'SELECT count(s) FROM (SELECT k FROM t INTERSECT SELECT k FROM t) s' ]);
 
+# the queries of groups and joins are sorted
+$session->query('SET enable_hashagg = off; SET enable_hashjoin = off; SET enable_nestloop = off');
 for my $case (@cases)
 {
 	my ($name, $mem, $sql) = @$case;
 	my ($hit, $worst, $odd) = (0, 0, 0);
 
 	$session->query("SET work_mem = '$mem'; SET gpusort.threads = " . ($name eq 'two threads' ? 2 : 1));
+	like($session->query("EXPLAIN $sql"), qr/GpuSort/, "$name: a GpuSort is in the plan");
 	my ($whole, $none) = timed_out(0, $sql);
 	is($none, '', "$name: runs to its end");
 	# repeated with shorter steps if the query runs much faster than at first
@@ -87,7 +98,7 @@ my %phase = (
 	emit => [ 'SELECT count(pg_sleep(0.001)) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s', 'emit' ],
 	join => [ 'SELECT count(*) FROM (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) a JOIN (SELECT k % 3 AS k FROM t '
 		. 'ORDER BY 1 OFFSET 0) b USING (k)', 'emit' ]);
-$session->query("SET work_mem = '512MB'; SET enable_hashjoin = off; SET enable_nestloop = off");
+$session->query("SET work_mem = '512MB'");
 for my $name (sort keys %phase)
 {
 	my ($query, $phase) = @{ $phase{$name} };
