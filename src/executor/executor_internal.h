@@ -170,6 +170,31 @@ group_columns_first_difference(GroupColumn *columns, int n, const TupleTableSlot
 	return first;
 }
 
+/*
+ * Drops duplicates of rows that come in sort order, for results that have them
+ * (SortResult.duplicates).
+ */
+typedef struct DistinctFilter
+{
+	uint64		dropped;		/* rows that did not pass */
+	bool		begun;			/* the columns have the values of the last row
+								 * that has passed */
+	AttrNumber	last_attno;		/* greatest column number */
+	MemoryContext cxt;
+	MemoryContext scratch;
+	int			ncolumns;
+	GroupColumn columns[FLEXIBLE_ARRAY_MEMBER];
+} DistinctFilter;
+
+/* Creates a filter for rows that differ in the first "distinct" keys, in the current memory context. */
+extern DistinctFilter *distinct_filter_create(TupleDesc desc, const KeyColumn *keys, int distinct);
+
+/* Other rows follow, or the rows begin again. */
+extern void distinct_filter_reset(DistinctFilter *filter);
+
+/* Does the row differ from all rows before? */
+extern bool distinct_filter_pass(DistinctFilter *filter, TupleTableSlot *row);
+
 /* ------------------------------------------------------------------------
  * Ordered-set aggregates of values in order (ordered_set.c)
  * ------------------------------------------------------------------------
@@ -238,6 +263,8 @@ typedef struct GpuSortState
 	double		hash_mem_multiplier;	/* setting when the last sort began */
 	Sorter	   *sorter;			/* NULL until the first row is asked for */
 	SortResult *result;			/* result of the last sort */
+	DistinctFilter *filter;		/* for results with duplicates; NULL until
+								 * there is one */
 	PageSource	pages;
 } GpuSortState;
 
@@ -369,6 +396,9 @@ typedef struct ParallelSortState
 	bool		device_failed;	/* the device failed and is not tried again */
 	bool		on_device;		/* rows came from the device last time */
 	ReturnedRows returned;		/* rows returned before a device failed */
+	int			distinct;		/* of gpusort_plan_distinct() */
+	bool		filters;		/* this phase's rows pass the filter */
+	DistinctFilter *filter;		/* NULL until it is needed */
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;
 
@@ -402,6 +432,8 @@ typedef struct IncrementalState
 	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
 	int			nprefix;		/* leading sort columns by which the child's
 								 * rows are ordered */
+	DistinctFilter *filter;		/* drops duplicates; NULL without distinct
+								 * columns */
 	GroupColumn *prefix;		/* values of these columns in the current group */
 	AttrNumber	last_attno;		/* greatest column number of the prefix */
 	AttrNumber	last_key_attno; /* greatest column number of the sort columns */

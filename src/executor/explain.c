@@ -156,10 +156,13 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	to->valid = true;
 }
 
-/* Shows how many duplicates a sort with distinct columns has dropped. */
+/* Shows how many duplicates a sort with distinct columns has dropped; filter may be NULL. */
 static void
-explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 on_device, ExplainState *es)
+explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 on_device,
+				const DistinctFilter *filter, ExplainState *es)
 {
+	uint64		at_emit = filter != NULL ? filter->dropped : 0;
+
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
@@ -167,6 +170,8 @@ explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 
 						 prefix, in_batches, in_merges);
 		if (on_device > 0)
 			appendStringInfo(es->str, " gpu=" UINT64_FORMAT, on_device);
+		if (at_emit > 0)
+			appendStringInfo(es->str, " emit=" UINT64_FORMAT, at_emit);
 		appendStringInfoChar(es->str, '\n');
 	}
 	else
@@ -174,12 +179,13 @@ explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 
 		ExplainPropertyUInteger("Duplicates Dropped in Batches", NULL, in_batches, es);
 		ExplainPropertyUInteger("Duplicates Dropped in Merges", NULL, in_merges, es);
 		ExplainPropertyUInteger("Duplicates Dropped on Device", NULL, on_device, es);
+		ExplainPropertyUInteger("Duplicates Dropped at Emit", NULL, at_emit, es);
 	}
 }
 
-/* Shows a sort's report; in text format each line begins with prefix. */
+/* Shows a sort's report; in text format each line begins with prefix.  filter may be NULL. */
 static void
-explain_report(const ParticipantReport *report, const char *prefix, ExplainState *es)
+explain_report(const ParticipantReport *report, const char *prefix, const DistinctFilter *filter, ExplainState *es)
 {
 	const char *type = report->spilled ? "Disk" : "Memory";
 
@@ -196,8 +202,9 @@ explain_report(const ParticipantReport *report, const char *prefix, ExplainState
 		ExplainPropertyText("Sort Space Type", type, es);
 	}
 	ExplainPropertyText(psprintf("%sSort Route", prefix), report->route, es);
-	if (report->distinct)
-		explain_dropped(prefix, report->dropped_in_batches, report->dropped_in_merges, report->dropped_on_device, es);
+	if (report->distinct || filter != NULL)
+		explain_dropped(prefix, report->dropped_in_batches, report->dropped_in_merges, report->dropped_on_device,
+						filter, es);
 	if (es->verbose)
 	{
 		ExplainPropertyUInteger(psprintf("%sSort Rows by Page", prefix), NULL,
@@ -323,7 +330,7 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze || !node->sort_done)
 		return;
 	participant_report_fill(&report, node->sorter->report, node->keys_only);
-	explain_report(&report, "", es);
+	explain_report(&report, "", node->filter, es);
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
 		explain_phases(&css->ss.ps, &report, es);
@@ -346,7 +353,7 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ParticipantReport shown;
 
 		participant_report_fill(&shown, report, false);
-		explain_report(&shown, "", es);
+		explain_report(&shown, "", node->filter, es);
 		if (es->timing && css->ss.ps.instrument != NULL)
 		{
 			explain_phases(&css->ss.ps, &shown, es);
@@ -356,8 +363,8 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	}
 	else
 		ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
-	if (node->merge != NULL && node->merge->distinct > 0)
-		explain_dropped("", 0, node->merge->dropped, 0, es);
+	if (!node->on_device && node->distinct > 0 && (node->merge != NULL || node->filter != NULL))
+		explain_dropped("", 0, node->merge != NULL ? node->merge->dropped : 0, 0, node->filter, es);
 }
 
 static void
@@ -365,7 +372,7 @@ explain_participant(const ParticipantReport *report, const char *prefix, Explain
 {
 	if (!report->valid)
 		return;
-	explain_report(report, prefix, es);
+	explain_report(report, prefix, NULL, es);
 	if (es->timing)
 		explain_participant_phases(report, prefix, es);
 }
@@ -501,4 +508,6 @@ incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		return;
 	explain_groups(&node->batches, "Full-sort Groups", es);
 	explain_groups(&node->groups, "Pre-sorted Groups", es);
+	if (node->filter != NULL)
+		explain_dropped("", 0, 0, 0, node->filter, es);
 }

@@ -44,6 +44,9 @@ extern void executor_nodes_init(void);
 /* Is this a GpuSort, serial or parallel? */
 extern bool gpusort_plan_is(const Plan *plan);
 
+/* Is this a GpuSort Incremental? */
+extern bool incremental_plan_is(const Plan *plan);
+
 /* Is this GpuSort parallel, that is, above a Gather of partial sorts? */
 extern bool plan_above_partial_sorts(const CustomScan *cscan);
 
@@ -55,8 +58,9 @@ extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 
 /*
  * The number of leading key columns whose duplicates are not wanted; 0: all rows are
- * wanted.  The node may leave out rows that are equal to the row before in these columns.
- * groups: the planner's estimate of the number of their values; 0: unknown.
+ * wanted.  The node leaves out rows that are equal to the row before in these columns.
+ * groups: the planner's estimate of the number of their values; 0: unknown.  Has no effect
+ * on a node that leaves out as many rows already, for a node that it has replaced.
  */
 extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups);
 extern int	gpusort_plan_distinct(const CustomScan *cscan);

@@ -3,7 +3,8 @@
  *	  Columns that divide ordered rows into groups.
  *
  * Partitions and peer groups of window functions, and the groups of a sort by presorted
- * columns, end where a column's value differs from that of the row before.
+ * columns, end where a column's value differs from that of the row before.  DISTINCT wants
+ * the first row of each group.
  *
  * Values with the same bytes are equal in every btree operator class.  For types whose
  * operator class says so (support function "equalimage") values with other bytes differ.
@@ -121,4 +122,52 @@ group_column_keep_by_reference(GroupColumn *column, Datum value, MemoryContext c
 	column->value = PointerGetDatum(column->copy);
 	if (flat != NULL)
 		pfree(flat);
+}
+
+/* ------------------------------------------------------------------------
+ * Dropping duplicates
+ * ------------------------------------------------------------------------
+ */
+
+DistinctFilter *
+distinct_filter_create(TupleDesc desc, const KeyColumn *keys, int distinct)
+{
+	DistinctFilter *filter = palloc0(offsetof(DistinctFilter, columns) + distinct * sizeof(GroupColumn));
+
+	filter->cxt = CurrentMemoryContext;
+	filter->scratch = AllocSetContextCreate(CurrentMemoryContext, "GpuSort duplicates", ALLOCSET_SMALL_SIZES);
+	filter->ncolumns = distinct;
+	for (int i = 0; i < distinct; i++)
+	{
+		Oid			equality = get_equality_op_for_ordering_op(keys[i].sortop, NULL);
+
+		if (!OidIsValid(equality))
+			elog(ERROR, "missing equality operator for ordering operator %u", keys[i].sortop);
+		group_column_init(&filter->columns[i], keys[i].attno, equality, keys[i].collation, desc);
+		filter->last_attno = Max(filter->last_attno, keys[i].attno);
+	}
+	return filter;
+}
+
+void
+distinct_filter_reset(DistinctFilter *filter)
+{
+	filter->begun = false;
+	filter->dropped = 0;
+}
+
+bool
+distinct_filter_pass(DistinctFilter *filter, TupleTableSlot *row)
+{
+	slot_getsomeattrs(row, filter->last_attno);
+	if (filter->begun &&
+		group_columns_first_difference(filter->columns, filter->ncolumns, row, filter->scratch) == filter->ncolumns)
+	{
+		filter->dropped++;
+		return false;
+	}
+	for (int i = 0; i < filter->ncolumns; i++)
+		group_column_keep(&filter->columns[i], row, filter->cxt);
+	filter->begun = true;
+	return true;
 }

@@ -17,6 +17,9 @@
  * sorter, and the sorter takes the rest of the group.  The group behind a large one goes
  * to the sorter at once.
  *
+ * With distinct columns the node stands for the Unique node above, too, and compares each
+ * row with the one that it returned before.
+ *
  * As with nodeIncrementalSort.c, rows are returned once and forward, and a rescan reads
  * the child again.  Rows do not move to a GPU, because the child could not return the
  * rows of one group again.
@@ -484,10 +487,24 @@ incremental_exec(PlanState *pstate)
 	}
 }
 
+/* incremental_exec() with distinct columns: the next row that is no duplicate */
+static TupleTableSlot *
+incremental_exec_distinct(PlanState *pstate)
+{
+	DistinctFilter *filter = ((IncrementalState *) pstate)->filter;
+	TupleTableSlot *slot;
+
+	do
+	{
+		slot = incremental_exec(pstate);
+	} while (!TupIsNull(slot) && !distinct_filter_pass(filter, slot));
+	return slot;
+}
+
 static TupleTableSlot *
 incremental_exec_custom(CustomScanState *css)
 {
-	return incremental_exec(&css->ss.ps);
+	return css->ss.ps.ExecProcNode(&css->ss.ps);
 }
 
 /* ------------------------------------------------------------------------
@@ -528,6 +545,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	IncrementalState *node = (IncrementalState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	int			distinct = gpusort_plan_distinct(cscan);
 
 	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
 	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
@@ -540,6 +558,11 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
 	css->ss.ps.ExecProcNode = incremental_exec;
+	if (distinct > 0)
+	{
+		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(css)), node->keys, distinct);
+		css->ss.ps.ExecProcNode = incremental_exec_distinct;
+	}
 }
 
 static void
@@ -571,6 +594,8 @@ incremental_rescan(CustomScanState *css)
 	node->begun = node->after_large = false;
 	node->ahead = NULL;
 	node->returned = 0;
+	if (node->filter != NULL)
+		distinct_filter_reset(node->filter);
 	index_source_rescan(node->source);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);

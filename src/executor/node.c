@@ -12,6 +12,11 @@
  *
  * If a GPU fails, the child is run again and the rows are sorted on the CPU;
  * rows that were returned before are skipped.
+ *
+ * With distinct columns the node stands for the Unique or Group node above the
+ * Sort, too: it returns no row that is equal to the row before in these columns.
+ * Most results have no duplicates.  gpusort_exec_distinct() drops those of the
+ * other results.
  */
 #include "postgres.h"
 
@@ -229,6 +234,8 @@ gpusort_run(GpuSortState *node)
 
 	/* the child runs forward, even if the parent reads backward */
 	estate->es_direction = ForwardScanDirection;
+	if (node->filter != NULL)
+		distinct_filter_reset(node->filter);
 	node->bound = gpusort_bound(node);
 	node->work_mem = work_mem;
 	node->hash_mem_multiplier = hash_mem_multiplier;
@@ -308,6 +315,20 @@ gpusort_exec_plain(PlanState *pstate)
 	return gpusort_exec_as(pstate, RESULT_PLAIN);
 }
 
+/* Returns the next row that is no duplicate. */
+static TupleTableSlot *
+gpusort_exec_distinct(PlanState *pstate)
+{
+	GpuSortState *node = (GpuSortState *) pstate;
+	TupleTableSlot *slot;
+
+	do
+	{
+		slot = gpusort_exec_plain(pstate);
+	} while (!TupIsNull(slot) && !distinct_filter_pass(node->filter, slot));
+	return slot;
+}
+
 /* Sorts, unless that is done, and returns the next row. */
 static TupleTableSlot *
 gpusort_exec_first(PlanState *pstate)
@@ -320,10 +341,10 @@ gpusort_exec_first(PlanState *pstate)
 		gpusort_run(node);
 		gpusort_choose_exec(node);
 	}
-	return gpusort_exec_plain(pstate);
+	return node->result->duplicates ? gpusort_exec_distinct(pstate) : gpusort_exec_plain(pstate);
 }
 
-/* Makes the executor call the function for this kind of result. */
+/* Makes the executor call the function for this result. */
 static void
 gpusort_choose_exec(GpuSortState *node)
 {
@@ -335,7 +356,19 @@ gpusort_choose_exec(GpuSortState *node)
 		[RESULT_PLAIN] = gpusort_exec_plain
 	};
 
-	ExecSetExecProcNode(&node->css.ss.ps, functions[node->result->methods->kind]);
+	if (!node->result->duplicates)
+	{
+		ExecSetExecProcNode(&node->css.ss.ps, functions[node->result->methods->kind]);
+		return;
+	}
+	if (node->filter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(node)), node->keys, node->distinct);
+		MemoryContextSwitchTo(old);
+	}
+	ExecSetExecProcNode(&node->css.ss.ps, gpusort_exec_distinct);
 }
 
 /* ------------------------------------------------------------------------
@@ -343,13 +376,14 @@ gpusort_choose_exec(GpuSortState *node)
  * ------------------------------------------------------------------------
  */
 
-/* The node, if it is a serial GpuSort that has sorted; otherwise NULL. */
+/* The node, if it is a serial GpuSort that has sorted and returns all rows of its result; otherwise NULL. */
 static GpuSortState *
 sorted_node(PlanState *ps)
 {
 	GpuSortState *node = (GpuSortState *) ps;
 
-	if (!IsA(ps, CustomScanState) || node->css.methods != &gpusort_exec_methods || !node->sort_done)
+	if (!IsA(ps, CustomScanState) || node->css.methods != &gpusort_exec_methods || !node->sort_done ||
+		node->result->duplicates)
 		return NULL;
 	return node;
 }
@@ -504,7 +538,11 @@ gpusort_rescan(CustomScanState *css)
 			ExecReScan(outer);
 	}
 	else
+	{
 		node->result->methods->rewind(node->result);
+		if (node->filter != NULL)
+			distinct_filter_reset(node->filter);
+	}
 }
 
 static void

@@ -19,6 +19,9 @@
  * returns the sorted rows.  If the device fails, Gather is run again without it,
  * and rows that were returned before are skipped.
  *
+ * With distinct columns the participants and the merge drop duplicates.  Those that
+ * remain in rows from a GPU are dropped here (DistinctFilter).
+ *
  * The node is read forward and once.  In plans that need more, the planner keeps
  * a serial sort.
  */
@@ -462,7 +465,7 @@ next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 		return false;
 	ExecClearTuple(slot);
 	/* if the rows from the device contain duplicates, the second run must not drop them */
-	if (!node->partial->result->dropped)
+	if (node->partial->result->duplicates)
 		node->partial->spec.distinct = 0;
 	returned_rows_begin(&node->returned);
 	restart_without_device(node);
@@ -511,7 +514,30 @@ parallel_sort_exec(PlanState *pstate)
 	return slot;
 }
 
-/* parallel_sort_exec() while rows are merged: a short path for rows that are ready. */
+/* The same with distinct columns. */
+static TupleTableSlot *
+parallel_sort_exec_distinct(PlanState *pstate)
+{
+	ParallelSortState *node = (ParallelSortState *) pstate;
+	TupleTableSlot *slot;
+
+	do
+	{
+		slot = parallel_sort_exec(pstate);
+	} while (node->filters && !TupIsNull(slot) &&
+			 !distinct_filter_pass(node->filter, slot));
+	return slot;
+}
+
+/* Either of these two functions. */
+static inline TupleTableSlot *
+exec_any(PlanState *pstate)
+{
+	return ((ParallelSortState *) pstate)->distinct > 0 ? parallel_sort_exec_distinct(pstate) :
+		parallel_sort_exec(pstate);
+}
+
+/* The next row while rows are merged: a short path for rows that are ready. */
 static TupleTableSlot *
 parallel_sort_exec_merge(PlanState *pstate)
 {
@@ -520,7 +546,7 @@ parallel_sort_exec_merge(PlanState *pstate)
 	TupleTableSlot *slot = node->row_slot;
 
 	if (unlikely(merge->next == merge->end))
-		return parallel_sort_exec(pstate);
+		return exec_any(pstate);
 	row_to_slot(slot, merge_tree_next(merge));
 	return slot;
 }
@@ -528,7 +554,7 @@ parallel_sort_exec_merge(PlanState *pstate)
 /* Every row of this number from a device takes the long path, which checks for interrupts. */
 #define ROWS_PER_SHORT_PATH	128
 
-/* parallel_sort_exec() while rows come from a device: a short path for rows of the current chunk. */
+/* The next row while rows come from a device: a short path for rows of the current chunk. */
 static TupleTableSlot *
 parallel_sort_exec_device(PlanState *pstate)
 {
@@ -538,9 +564,25 @@ parallel_sort_exec_device(PlanState *pstate)
 	MinimalTuple row;
 
 	if (unlikely(stream->left % ROWS_PER_SHORT_PATH == 0 || (row = row_stream_next(stream)) == NULL))
-		return parallel_sort_exec(pstate);
+		return exec_any(pstate);
 	row_to_slot(slot, row);
 	return slot;
+}
+
+/* May the rows of this phase be equal to the row before in the distinct columns? */
+static bool
+phase_has_duplicates(const ParallelSortState *node)
+{
+	ParallelSortPhase phase = node->phase == PARALLEL_SORT_RESUME ? node->resume_phase : node->phase;
+	const PartialSortState *partial = node->partial;
+
+	if (node->distinct == 0)
+		return false;
+	/* a second run returns the duplicates of the first one again */
+	if (partial->spec.distinct == 0)
+		return true;
+	return (phase == PARALLEL_SORT_DEVICE || (phase == PARALLEL_SORT_SERIAL && node->nstreams > 0)) &&
+		partial->result->duplicates;
 }
 
 /* Makes the executor call the function for this phase; with a projection there is only one. */
@@ -549,18 +591,27 @@ choose_exec(ParallelSortState *node)
 {
 	PlanState  *pstate = &node->css.ss.ps;
 
+	node->filters = phase_has_duplicates(node);
+	if (node->filters && node->filter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(pstate->state->es_query_cxt);
+
+		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(node)), node->keys, node->distinct);
+		MemoryContextSwitchTo(old);
+	}
 	if (pstate->ps_ProjInfo == NULL)
-		ExecSetExecProcNode(pstate, node->phase == PARALLEL_SORT_MERGE ? parallel_sort_exec_merge :
+		ExecSetExecProcNode(pstate, node->filters ? parallel_sort_exec_distinct :
+							node->phase == PARALLEL_SORT_MERGE ? parallel_sort_exec_merge :
 							node->phase == PARALLEL_SORT_DEVICE ? parallel_sort_exec_device :
-							parallel_sort_exec);
+							node->distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec);
 }
 
-/* parallel_sort_exec() with the projection of the Gather Merge that this node replaces. */
+/* The next row with the projection of the Gather Merge that this node replaces. */
 static TupleTableSlot *
 parallel_sort_exec_project(PlanState *pstate)
 {
 	ExprContext *econtext = pstate->ps_ExprContext;
-	TupleTableSlot *slot = parallel_sort_exec(pstate);
+	TupleTableSlot *slot = exec_any(pstate);
 
 	if (TupIsNull(slot))
 		return ExecClearTuple(pstate->ps_ResultTupleSlot);
@@ -583,6 +634,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	TupleDesc	desc;
 
 	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	node->distinct = gpusort_plan_distinct(cscan);
 	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
 
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
@@ -599,7 +651,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	{
 		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
 		node->row_slot = css->ss.ps.ps_ResultTupleSlot;
-		css->ss.ps.ExecProcNode = parallel_sort_exec;
+		css->ss.ps.ExecProcNode = node->distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec;
 	}
 	else
 	{
@@ -637,6 +689,8 @@ parallel_sort_rescan(CustomScanState *css)
 	returned_rows_reset(&node->returned);
 	MemoryContextReset(node->cxt);
 	node->merge = NULL;
+	if (node->filter != NULL)
+		distinct_filter_reset(node->filter);
 	node->phase = PARALLEL_SORT_NEW;
 	choose_exec(node);
 	if (outer->chgParam == NULL)

@@ -46,6 +46,12 @@ gpusort_plan_is(const Plan *plan)
 }
 
 bool
+incremental_plan_is(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &incremental_scan_methods;
+}
+
+bool
 plan_above_partial_sorts(const CustomScan *cscan)
 {
 	const Plan *gather = outerPlan(cscan);
@@ -116,6 +122,9 @@ gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups)
 {
 	List	   *list = list_nth(cscan->custom_private, PLAN_LISTS);
 
+	/* rows that differ in fewer columns differ in these, too */
+	if (linitial_int(list) > 0 && linitial_int(list) <= distinct)
+		return;
 	linitial_int(list) = distinct;
 	lsecond_int(list) = (int) Min(groups, PG_INT32_MAX);
 }

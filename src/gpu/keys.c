@@ -246,7 +246,8 @@ find_chunk_ties(DeviceKeys *dk, size_t first, size_t count, const char *keys)
 
 /*
  * Drops duplicates that the device has left, because keys are inexact, if many are expected;
- * ties are resolved.  Neighbours are compared, which the node above does otherwise.
+ * ties are resolved.  Otherwise the result has duplicates, and its reader drops them: it
+ * reads the rows anyway.
  */
 static void
 drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
@@ -263,6 +264,8 @@ drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
 		sorted->n = distinct_rids(env, &batch->arena, env->recs.ptr, n, NULL, false);
 		env->report.dropped_in_batches += n - sorted->n;
 	}
+	else
+		sorted->duplicates = env->distinct > 0;
 }
 
 /* Copies the chunk's keys as records of a sort whose rows are its keys. */
@@ -490,6 +493,7 @@ receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 	device_check_begin(dk);
 	if (*streams)
 	{
+		sorted->duplicates = dk->env->distinct > 0;
 		/* the sort has ended when the first chunk is here, or has failed */
 		return receive_chunk(dk, &sorted->n);
 	}

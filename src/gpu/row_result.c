@@ -306,7 +306,6 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		result->returned = dev->returned - resolver_unreturned(dev, &sum) +
 			(dev->held ? dev->held_rows - stream->stream.left - stream->stream.behind : 0);
 		result->returned_sum = stream->stream.sum - sum;
-		result->dropped = dev->spec.drop;
 		if (dev->returned_rows != NULL && !device_rows_notes_returned(dev))
 		{
 			returned_rows_reset(dev->returned_rows);
@@ -348,6 +347,7 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	memset(result, 0, sizeof(*result));
 	result->base.methods = &stream_methods;
 	result->base.env = env;
+	result->base.duplicates = env->spec.distinct > 0 && !dev->spec.drop;
 	result->device_rows = dev;
 	progress_phase(&env->progress, PROGRESS_SORT);
 	device_rows_start_sort(dev);

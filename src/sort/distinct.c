@@ -18,9 +18,12 @@
  * If few rows were dropped, the sort does not try again before memory is full.
  *
  * A device drops duplicates where keys are exact (src/gpu).  distinct_expected() tells it
- * whether that pays.
+ * whether that pays.  If it does not, or if a sort that has returned duplicates from a
+ * device is repeated, the result has duplicates (SortResult.duplicates).  The node that
+ * returns its rows then drops them.
  *
- * Memory policy: a bit for each row, where keys are inexact.
+ * Memory policy: a bit for each row, where keys are inexact; a copy of a row where rows
+ * come one after the other.
  */
 #include "postgres.h"
 
@@ -276,4 +279,30 @@ distinct_sample(const SortEnv *env, const KeyBuffer *keybuf)
 	for (size_t i = 1; i < SAMPLE_KEYS; i++)
 		equal += (sample[i] == sample[i - 1]);
 	return equal > 0 && equal >= SAMPLE_KEYS * SAMPLE_KEYS / n;
+}
+
+/* ------------------------------------------------------------------------
+ * Rows that come one after the other
+ * ------------------------------------------------------------------------
+ */
+
+void
+kept_row_set(KeptRow *kept, MemoryContext cxt, MinimalTuple row)
+{
+	if (kept->size < row->t_len)
+	{
+		kept_row_free(kept);
+		kept->row = MemoryContextAllocHuge(cxt, row->t_len);
+		kept->size = row->t_len;
+	}
+	memcpy(kept->row, row, row->t_len);
+}
+
+void
+kept_row_free(KeptRow *kept)
+{
+	if (kept->row != NULL)
+		pfree(kept->row);
+	kept->row = NULL;
+	kept->size = 0;
 }

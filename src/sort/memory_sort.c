@@ -562,6 +562,7 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 	sorted->n = 0;
 	sorted->rids = NULL;
 	sorted->keys = NULL;
+	sorted->duplicates = false;
 	if (keybuf->n == 0)
 		return NULL;
 
@@ -590,6 +591,7 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 
 		sorted->n = distinct_keys(env, &sorted->layout, sorted->format, unconstify(void *, sorted->keys), n);
 		env->report.dropped_in_batches += n - sorted->n;
+		sorted->duplicates = false;
 	}
 	return NULL;
 }
@@ -673,6 +675,7 @@ order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Res
 	result = env->spec.keys_only ?
 		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
 		result_rows_begin(&space->memory, env, &batch->arena, sorted.rids, sorted.n);
+	result->duplicates = sorted.duplicates;
 	/* if the device fails, the CPU needs the keys to complete the result */
 	if (streaming != NULL)
 	{

@@ -95,20 +95,6 @@ compare_equal_keys(const MergeTree *tree, MinimalTuple a, MinimalTuple b)
 	return ItemPointerCompare(&tid_a, &tid_b);
 }
 
-/* Copies the last row, to be compared with the first row of the next items. */
-static void
-keep_last_item(MergeTree *tree, MinimalTuple row)
-{
-	if (tree->last_size < row->t_len)
-	{
-		if (tree->last_row != NULL)
-			pfree(tree->last_row);
-		tree->last_row = MemoryContextAllocHuge(tree->cxt, row->t_len);
-		tree->last_size = row->t_len;
-	}
-	memcpy(tree->last_row, row, row->t_len);
-}
-
 #define MERGE_KEY		uint64
 #define MERGE(name)		narrow_##name
 #include "sort/merge_tree_template.h"
@@ -215,8 +201,7 @@ merge_tree_free(MergeTree *tree)
 {
 	if (tree->root != NULL)
 		pfree(tree->root);
-	if (tree->last_row != NULL)
-		pfree(tree->last_row);
+	kept_row_free(&tree->last_row);
 	pfree(tree);
 }
 

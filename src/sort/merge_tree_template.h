@@ -139,7 +139,7 @@ MERGE		(distinct) (MergeTree *tree, MergeNode *root)
 	MERGE		(Item) *items = unconstify(MERGE (Item) *, (const MERGE (Item) *) root->items);
 	const		MERGE_KEY mask = (MERGE_KEY) distinct_mask(tree->test.cut);
 	MERGE_KEY	last_key = (MERGE_KEY) tree->last_key;
-	MinimalTuple last_row = (MinimalTuple) tree->last_row;
+	MinimalTuple last_row = (MinimalTuple) tree->last_row.row;
 	bool		have_last = tree->have_last;
 	uint32		kept = 0;
 
@@ -158,7 +158,7 @@ MERGE		(distinct) (MergeTree *tree, MergeNode *root)
 	tree->last_key = last_key;
 	/* the rows of these items become invalid */
 	if (kept > 0 && !tree->test.exact)
-		keep_last_item(tree, last_row);
+		kept_row_set(&tree->last_row, tree->cxt, last_row);
 	root->n = kept;
 }
 

@@ -126,8 +126,7 @@ struct MergeState
 	bool		have_last_key;	/* last_key is its key */
 	Key128		last_key;
 	bool		keep_row;		/* last_row is kept */
-	char	   *last_row;		/* the row that was returned last */
-	Size		last_size;		/* allocated bytes of last_row */
+	KeptRow		last_row;		/* the row that was returned last */
 	MemoryContext cxt;
 };
 
@@ -316,8 +315,7 @@ merge_end(Merge *merge)
 		merge_tree_free(state->tree);
 	if (state->same != NULL)
 		pfree(state->same);
-	if (state->last_row != NULL)
-		pfree(state->last_row);
+	kept_row_free(&state->last_row);
 	pfree(state->windows->base);
 	pfree(state->runs);
 	pfree(state);
@@ -610,22 +608,6 @@ mark_same_records(MergeState *state, const uint64 *records, size_t n)
 	state->have_last_key = false;
 }
 
-/* Keeps a copy of the last row, because the windows move. */
-static void
-keep_last_row(MergeState *state, uint32 rid)
-{
-	MinimalTuple row = (MinimalTuple) arena_at(state->windows, rid);
-
-	if (state->last_size < row->t_len)
-	{
-		if (state->last_row != NULL)
-			pfree(state->last_row);
-		state->last_row = MemoryContextAllocHuge(state->cxt, row->t_len);
-		state->last_size = row->t_len;
-	}
-	memcpy(state->last_row, row, row->t_len);
-}
-
 /* Is the first row of this round equal to the last one of the round before? */
 static bool
 first_is_duplicate(const MergeState *state, const uint32 *rids)
@@ -635,7 +617,7 @@ first_is_duplicate(const MergeState *state, const uint32 *rids)
 	if (!state->have_last || !position_set_has(state->same, 0))
 		return false;
 	return !state->keep_row ||
-		tiebreak_equal(env->tiebreak, env->distinct, (MinimalTuple) state->last_row,
+		tiebreak_equal(env->tiebreak, env->distinct, (MinimalTuple) state->last_row.row,
 					   (MinimalTuple) arena_at(state->windows, rids[0]));
 }
 
@@ -648,8 +630,9 @@ drop_equal_neighbours(MergeState *state, uint32 *rids, size_t n)
 
 	if (first)
 		memmove(rids, rids + 1, --kept * sizeof(uint32));
+	/* a copy, because the windows move */
 	if (state->keep_row && kept > 0)
-		keep_last_row(state, rids[kept - 1]);
+		kept_row_set(&state->last_row, state->cxt, (MinimalTuple) arena_at(state->windows, rids[kept - 1]));
 	state->have_last = true;
 	state->env->report.dropped_in_merges += n - kept;
 	return kept;

@@ -49,7 +49,8 @@ typedef struct SortSpec
 
 	/*
 	 * Leading keys of which each value is wanted once: the first row in sort
-	 * order may stand for all rows that are equal in them.  0: all rows are
+	 * order stands for all rows that are equal in them.  A result that may
+	 * have other rows says so (SortResult.duplicates).  0: all rows are
 	 * wanted.
 	 */
 	int			distinct;
@@ -368,6 +369,13 @@ typedef struct DistinctTest
 	bool		exact;			/* equal other bits mean equal rows */
 } DistinctTest;
 
+/* A copy of a row that may be overwritten before the next row is compared with it. */
+typedef struct KeptRow
+{
+	char	   *row;			/* NULL: no row was kept */
+	Size		size;			/* allocated bytes */
+} KeptRow;
+
 /* ------------------------------------------------------------------------
  * MergeTree: k-way merge of sorted streams of rows in memory
  * ------------------------------------------------------------------------
@@ -419,8 +427,7 @@ typedef struct MergeTree
 	uint64		dropped;		/* duplicates */
 	bool		have_last;		/* a row was merged */
 	uint128		last_key;		/* key of the last one */
-	char	   *last_row;		/* its bytes, unless keys are exact */
-	Size		last_size;		/* allocated bytes of last_row */
+	KeptRow		last_row;		/* its bytes, unless keys are exact */
 	MemoryContext cxt;
 } MergeTree;
 
@@ -584,7 +591,13 @@ struct SortResult
 	const ResultMethods *methods;
 	struct SortEnv *env;
 	bool		failed;			/* the device failed before the end */
-	bool		dropped;		/* the rows had no duplicates */
+
+
+	/*
+	 * The spec has distinct columns, and rows may be equal to the row before
+	 * in these.
+	 */
+	bool		duplicates;
 	uint64		returned;		/* rows returned before the failure */
 	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
 };
@@ -865,7 +878,7 @@ typedef struct SortBegin
 {
 	size_t		bound;			/* number of first rows that are wanted; 0: all */
 	double		rows_expected;
-	bool		keep_duplicates;	/* returns duplicates in spite of spec.distinct */
+	bool		keep_duplicates;	/* the result has duplicates in spite of spec.distinct */
 
 	/*
 	 * Threshold of a bounded sort that participants share; begins as

@@ -241,6 +241,7 @@ typedef struct Sorted
 	SortRecFormat format;		/* of keys */
 	int			rid_bits;		/* of keys as SORT_REC_PACKED */
 	KeyLayout	layout;			/* of keys */
+	bool		duplicates;		/* a device has left duplicates; only of rows */
 } Sorted;
 
 /* A job of an offloading implementation. */
@@ -284,6 +285,10 @@ distinct_mask(int cut)
 {
 	return cut >= 128 ? 0 : ~(Key128) 0 << cut;
 }
+
+/* Keeps a copy of the row in place of the one before, in memory of cxt. */
+extern void kept_row_set(KeptRow *kept, MemoryContext cxt, MinimalTuple row);
+extern void kept_row_free(KeptRow *kept);
 
 /* Positions of a sorted array at which a row may be equal to the row before. */
 static inline Size

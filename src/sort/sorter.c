@@ -407,7 +407,7 @@ sorter_begin_again(Sorter *base)
 	SortBegin	begin = {
 		.rows_expected = sorter->env.rows_expected,
 		.keep_duplicates = result != NULL && result->methods->kind == RESULT_STREAM &&
-			returned > 0 && !result->dropped
+			returned > 0 && result->duplicates
 	};
 
 	Assert(sorter_failed(base));
@@ -746,6 +746,7 @@ sorter_perform(Sorter *base, bool may_pause)
 		sorter->result = sorter->sink->methods->finish(sorter->sink, may_pause, &sorter->space);
 	else
 		merge_all_runs(sorter);
+	sorter->result->duplicates |= env->spec.distinct > 0 && env->distinct == 0;
 	progress_phase(&env->progress, PROGRESS_EMIT);
 
 	sort_env_clock(env, &end);
