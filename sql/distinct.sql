@@ -1,4 +1,4 @@
--- Duplicates that a sort drops below Unique and Group
+-- Duplicates that a sort drops in place of Unique and Group
 LOAD 'gpusort';
 SET max_parallel_workers_per_gather = 0;
 SET enable_hashagg = off;
@@ -9,14 +9,15 @@ CREATE TABLE twice AS SELECT i AS id, mix(i) % 100 AS few, (mix(i * 3) % 60000):
 	(mix(i * 11) % 40)::numeric / 4 AS n
 	FROM generate_series(1, 120000) i;
 ANALYZE twice;
--- the duplicates that the sorts of a query drop: in batches and in merges
+-- the sorts of a query, with the Unique and Group nodes that stay, and the duplicates that the sorts drop: in batches
+-- and in merges
 CREATE FUNCTION dropped(query text, OUT nodes text, OUT in_batches bigint, OUT in_merges bigint, OUT disk boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 	found text[];
 BEGIN
-	nodes := sort_nodes(query);
+	nodes := plan_nodes(query, 'GpuSort(?: Incremental)?(?=\))|Incremental Sort|Sort$|Unique$|Group$');
 	disk := false;
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ' || query LOOP
 		found := regexp_match(line, 'Duplicates Dropped: batches=(\d+) merges=(\d+)');
@@ -171,6 +172,10 @@ SELECT ignores_case();
 -- which nodes, and where nothing is dropped
 SELECT nodes, in_batches > 0 AS dropped FROM dropped('SELECT few FROM twice UNION SELECT many FROM twice');
 SELECT result FROM check_sort('SELECT few FROM twice UNION SELECT many FROM twice ORDER BY 1');
+-- NULLs come when duplicates have been dropped already
+SELECT result FROM check_sort('SELECT few FROM twice UNION SELECT gaps FROM twice ORDER BY 1');
+SELECT result FROM check_sort('SELECT gaps, few FROM (SELECT gaps, few FROM twice UNION ALL SELECT few, gaps
+	FROM twice) q GROUP BY gaps, few ORDER BY few NULLS FIRST, gaps DESC');
 SELECT * FROM dropped('SELECT few, gaps FROM twice GROUP BY few, gaps');
 SELECT * FROM dropped('SELECT few, count(*) FROM twice GROUP BY few');
 SELECT * FROM dropped('SELECT DISTINCT few FROM (SELECT few FROM twice ORDER BY few, id LIMIT 5000) q');
@@ -187,6 +192,48 @@ SELECT * FROM dropped('SELECT DISTINCT few FROM twice WHERE id = 1');
 SELECT * FROM dropped('SELECT DISTINCT few - few AS zero FROM twice');
 SELECT * FROM dropped('SELECT DISTINCT nullif(few, few) AS none FROM twice');
 SELECT DISTINCT few - few AS zero, nullif(few, few) AS none FROM twice;
+
+-- the sort in place of the node: constants, initplans, and nodes that stay
+SELECT * FROM dropped('SELECT DISTINCT 1 AS one, few, NULL::text AS none FROM twice');
+SELECT result FROM check_sort('SELECT DISTINCT few, 1 AS one, NULL::text AS none FROM twice ORDER BY few');
+SELECT plan_nodes('SELECT DISTINCT few AS f, (SELECT 5 OFFSET 0) FROM twice WHERE id > (SELECT 7 OFFSET 0)',
+	'Unique$|GpuSort(?=\))|InitPlan \d');
+SELECT result FROM check_sort('SELECT DISTINCT few AS f, (SELECT max(id) FROM twice) FROM twice
+	WHERE id > (SELECT min(many) FROM twice) ORDER BY few');
+SELECT * FROM dropped('SELECT few + 1 FROM twice GROUP BY few');
+SELECT result FROM check_sort('SELECT few + 1 AS f FROM twice GROUP BY few ORDER BY few');
+SELECT * FROM dropped('SELECT few FROM twice GROUP BY few HAVING few > random() - 1');
+-- one above the other
+SELECT * FROM dropped('SELECT DISTINCT few FROM (SELECT DISTINCT few, gaps FROM twice) q');
+SELECT * FROM dropped('SELECT DISTINCT few, id FROM (SELECT DISTINCT ON (few) few, id FROM twice ORDER BY few, id) q');
+SELECT result FROM check_sort('SELECT DISTINCT few FROM (SELECT DISTINCT few, gaps FROM twice) q ORDER BY few');
+SELECT result FROM check_sort('SELECT DISTINCT few, id FROM (SELECT DISTINCT ON (few) few, id FROM twice
+	ORDER BY few, id) q ORDER BY few, id');
+-- below other nodes
+SELECT result FROM check_sort('SELECT few, count(*), sum(gaps) FROM (SELECT DISTINCT few, gaps FROM twice) q
+	GROUP BY few ORDER BY few');
+SELECT result FROM check_sort('SELECT count(DISTINCT few), count(*) FROM (SELECT DISTINCT few, gaps FROM twice) q');
+SELECT result FROM check_sort('SELECT percentile_disc(0.3) WITHIN GROUP (ORDER BY few)
+	FROM (SELECT DISTINCT few FROM twice) q');
+SELECT result FROM check_sort('SELECT few, gaps, rank() OVER w, count(*) OVER w, cume_dist() OVER w
+	FROM (SELECT DISTINCT few, gaps FROM twice) q WINDOW w AS (PARTITION BY few ORDER BY gaps)');
+SELECT result FROM check_sort('SELECT * FROM (SELECT few, row_number() OVER (ORDER BY few) AS n
+	FROM (SELECT DISTINCT few FROM twice) q) q WHERE n < 4');
+SELECT result FROM check_sort('SELECT few FROM twice UNION SELECT gaps FROM twice
+	EXCEPT SELECT DISTINCT few + 50 FROM twice ORDER BY 1');
+CREATE TABLE twice_few (few bigint);
+INSERT INTO twice_few SELECT DISTINCT few FROM twice;
+SELECT count(*), count(DISTINCT few) FROM twice_few;
+DROP TABLE twice_few;
+-- prepared plans, and a plan that was made before gpusort is turned off
+SET plan_cache_mode = force_generic_plan;
+PREPARE of_few(int) AS SELECT DISTINCT few, gaps FROM twice WHERE few < $1 ORDER BY few DESC, gaps LIMIT $1;
+EXECUTE of_few(3);
+SET gpusort.enable = off;
+EXECUTE of_few(2);
+RESET gpusort.enable;
+DEALLOCATE of_few;
+RESET plan_cache_mode;
 
 -- rescans, with the same rows and with others
 SELECT result FROM check_sort('SELECT x.m, q.few FROM generate_series(1, 4) AS x (m),
@@ -214,6 +261,11 @@ FETCH BACKWARD 2 FROM c;
 FETCH LAST FROM c;
 FETCH ABSOLUTE 50 FROM c;
 COMMIT;
+BEGIN;
+DECLARE c CURSOR FOR SELECT DISTINCT few FROM twice ORDER BY few;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+ROLLBACK;
 
 -- workers drop duplicates before they send rows; participants that merge drop duplicates of different workers
 SET parallel_setup_cost = 0;
@@ -233,3 +285,9 @@ SET max_parallel_workers = 8;
 ALTER TABLE twice SET (parallel_workers = 4);
 SELECT nodes, in_batches + in_merges AS dropped FROM dropped('SELECT DISTINCT many FROM twice');
 SELECT result FROM check_sort('SELECT DISTINCT ON (many) many, s, id FROM twice ORDER BY many, s, id DESC');
+-- PostgreSQL's partial DISTINCT has a Unique node in each worker
+SET gpusort.plan_grouping = off;
+SELECT plan_nodes('SELECT DISTINCT few FROM twice', 'GpuSort(?: Feed)?(?=\))|Gather(?: Merge)?$|Unique$');
+SELECT nodes, in_batches + in_merges AS dropped FROM dropped('SELECT DISTINCT few FROM twice');
+SELECT result FROM check_sort('SELECT DISTINCT few, gaps FROM twice ORDER BY few, gaps');
+RESET gpusort.plan_grouping;

@@ -769,23 +769,6 @@ sort_below_aggregate(Agg *agg)
  * ------------------------------------------------------------------------
  */
 
-/* The output column of a GpuSort that has this column of its input; 0: none. */
-static AttrNumber
-output_column(const CustomScan *sort, AttrNumber attno)
-{
-	ListCell   *lc;
-
-	foreach(lc, sort->scan.plan.targetlist)
-	{
-		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		const Var  *var = (const Var *) tle->expr;
-
-		if (IsA(var, Var) && var->varno == INDEX_VAR && var->varattno == attno)
-			return tle->resno;
-	}
-	return 0;
-}
-
 /* Are the sort's keys the columns of the groups and then those of the order? */
 static bool
 sorted_by(const Agg *agg, const Aggregates *all, const CustomScan *sort)
@@ -797,7 +780,7 @@ sorted_by(const Agg *agg, const Aggregates *all, const CustomScan *sort)
 		return false;
 	for (int i = 0; i < agg->numCols + all->norder; i++)
 	{
-		AttrNumber	attno = output_column(sort, keys[i].attno);
+		AttrNumber	attno = sort_output_column(sort, keys[i].attno);
 		const OrderColumn *column = &all->order[i - agg->numCols];
 
 		if (i < agg->numCols)
@@ -848,7 +831,7 @@ drop_untaken(const Agg *agg, const Aggregates *all, CustomScan *sort)
 	for (int i = 0; i < n; i++)
 	{
 		Oid			equality = get_equality_op_for_ordering_op(keys[i].sortop, NULL);
-		AttrNumber	attno = output_column(sort, keys[i].attno);
+		AttrNumber	attno = sort_output_column(sort, keys[i].attno);
 
 		if (i >= agg->numCols && all->order[i - agg->numCols].eqop != equality)
 			return;

@@ -1,18 +1,41 @@
 /*
  * distinct.c
- *	  Duplicates that the sort below a Unique or Group node may drop.
+ *	  Unique and Group nodes that the sort below makes superfluous.
  *
  * Unique and Group return the first of neighbours that are equal in some columns.  If these
- * are the leading columns of a GpuSort directly below, and the sort compares them as the
- * node does, the sort may leave out the other rows: the node returns the same rows.  The
- * node stays, because a sort need not find all duplicates, and because a Group computes its
- * target list and its HAVING.  It costs little above a sort that returns few rows.
+ * are the leading columns of a GpuSort or a GpuSort Incremental directly below, and the sort
+ * compares them as the node does, the sort leaves out the other rows, and the node goes.
+ *
+ * A Group stays if it has a HAVING, or if its target list is more than the sort's columns.
+ * Then its sort leaves out the duplicates, too.
+ *
+ * PostgreSQL's partial DISTINCT has a Unique node in each worker, too.  A parallel sort
+ * drops duplicates in each participant, so this node goes before the Sort below is
+ * replaced.
  */
 #include "postgres.h"
 
 #include "executor/gpusort_executor.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/tlist.h"
 #include "planner/planner_internal.h"
 #include "utils/lsyscache.h"
+
+AttrNumber
+sort_output_column(const CustomScan *sort, AttrNumber attno)
+{
+	ListCell   *lc;
+
+	foreach(lc, sort->scan.plan.targetlist)
+	{
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		const Var  *var = (const Var *) tle->expr;
+
+		if (IsA(var, Var) && var->varno == INDEX_VAR && var->varattno == attno)
+			return tle->resno;
+	}
+	return 0;
+}
 
 /* Columns by which a node compares neighbours. */
 typedef struct NeighbourColumns
@@ -23,13 +46,37 @@ typedef struct NeighbourColumns
 	const Oid  *collations;
 } NeighbourColumns;
 
-/* Does the node compare this sort key by the sort's own equality? */
+static NeighbourColumns
+neighbour_columns(const Plan *plan)
+{
+	if (IsA(plan, Unique))
+	{
+		const Unique *unique = (const Unique *) plan;
+
+		return (NeighbourColumns)
+		{
+			unique->numCols, unique->uniqColIdx, unique->uniqOperators,
+				unique->uniqCollations
+		};
+	}
+	else
+	{
+		const Group *group = (const Group *) plan;
+
+		return (NeighbourColumns)
+		{
+			group->numCols, group->grpColIdx, group->grpOperators, group->grpCollations
+		};
+	}
+}
+
+/* Does the node compare this key, which is column attno of the sort's output, by the sort's own equality? */
 static bool
-compares_key(const NeighbourColumns *node, const KeyColumn *key)
+compares_key(const NeighbourColumns *node, const KeyColumn *key, AttrNumber attno)
 {
 	for (int i = 0; i < node->n; i++)
 	{
-		if (node->columns[i] == key->attno)
+		if (node->columns[i] == attno)
 			return node->collations[i] == key->collation &&
 				node->operators[i] == get_equality_op_for_ordering_op(key->sortop, NULL);
 	}
@@ -38,13 +85,13 @@ compares_key(const NeighbourColumns *node, const KeyColumn *key)
 
 /* Are the node's columns the leading ones of the sort? */
 static bool
-columns_lead(const NeighbourColumns *node, const KeyColumn *keys, int nkeys)
+columns_lead(const NeighbourColumns *node, const CustomScan *sort, const KeyColumn *keys, int nkeys)
 {
 	if (node->n == 0 || node->n > nkeys)
 		return false;
 	for (int i = 0; i < node->n; i++)
 	{
-		if (!compares_key(node, &keys[i]))
+		if (!compares_key(node, &keys[i], sort_output_column(sort, keys[i].attno)))
 			return false;
 	}
 	return true;
@@ -80,41 +127,96 @@ expected_groups(const Plan *plan, const CustomScan *sort, const KeyColumn *keys,
 	return most < sort->scan.plan.plan_rows ? most : 0;
 }
 
-void
-drop_duplicates_below(const Plan *plan)
+/* Does the node above the sort return the sort's columns as they are? */
+static bool
+returns_columns(const Plan *plan, const CustomScan *sort)
+{
+	ListCell   *lc;
+
+	if (list_length(plan->targetlist) != list_length(sort->scan.plan.targetlist))
+		return false;
+	foreach(lc, plan->targetlist)
+	{
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		const Expr *below = list_nth_node(TargetEntry, sort->scan.plan.targetlist, tle->resno - 1)->expr;
+		const Var  *var = (const Var *) tle->expr;
+
+		/* a constant is not read from the row below */
+		if (IsA(var, Const) && IsA(below, Var) && ((const Var *) below)->varno == INDEX_VAR)
+			below = list_nth_node(TargetEntry, sort->custom_scan_tlist, ((const Var *) below)->varattno - 1)->expr;
+		if (IsA(var, Const) && equal(var, below))
+			continue;
+		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
+			return false;
+	}
+	return true;
+}
+
+/* The sort takes the node's place. */
+static Plan *
+take_place(Plan *plan, CustomScan *sort)
+{
+	Plan	   *own = &sort->scan.plan;
+
+	apply_tlist_labeling(own->targetlist, plan->targetlist);
+	own->startup_cost = plan->startup_cost;
+	own->total_cost = plan->total_cost;
+	own->plan_rows = plan->plan_rows;
+	own->plan_width = plan->plan_width;
+	own->parallel_safe = plan->parallel_safe;
+	own->initPlan = list_concat(plan->initPlan, own->initPlan);
+	own->extParam = plan->extParam;
+	own->allParam = plan->allParam;
+	/* the node is read forward only, as the plan above expects */
+	sort->flags = 0;
+	return own;
+}
+
+Plan *
+replace_unique(Plan *plan)
 {
 	CustomScan *sort = (CustomScan *) plan->lefttree;
-	NeighbourColumns node;
+	NeighbourColumns node = neighbour_columns(plan);
 	KeyColumn  *keys;
 	int			nkeys;
 	double		groups;
 
-	if (!gpusort_plan_is(plan->lefttree) || sort->custom_exprs != NIL)
-		return;
-	if (IsA(plan, Unique))
-	{
-		const Unique *unique = (const Unique *) plan;
-
-		node = (NeighbourColumns)
-		{
-			unique->numCols, unique->uniqColIdx, unique->uniqOperators,
-				unique->uniqCollations
-		};
-	}
-	else
-	{
-		const Group *group = (const Group *) plan;
-
-		node = (NeighbourColumns)
-		{
-			group->numCols, group->grpColIdx, group->grpOperators, group->grpCollations
-		};
-	}
+	if ((!gpusort_plan_is(plan->lefttree) && !incremental_plan_is(plan->lefttree)) || sort->custom_exprs != NIL)
+		return plan;
 	keys = gpusort_plan_keys(sort, &nkeys);
-	if (!columns_lead(&node, keys, nkeys))
-		return;
+	if (!columns_lead(&node, sort, keys, nkeys))
+		return plan;
 	groups = expected_groups(plan, sort, keys, node.n);
 	gpusort_plan_set_distinct(sort, node.n, groups);
-	if (plan_above_partial_sorts(sort))
+	if (gpusort_plan_is(&sort->scan.plan) && plan_above_partial_sorts(sort))
 		gpusort_plan_set_distinct((CustomScan *) outerPlan(outerPlan(sort)), node.n, groups);
+	if (plan->qual != NIL || !returns_columns(plan, sort))
+		return plan;
+	return take_place(plan, sort);
+}
+
+/* Do two Unique nodes compare the same columns? */
+static bool
+compare_same_columns(const Unique *a, const Unique *b)
+{
+	return a->numCols == b->numCols &&
+		memcmp(a->uniqColIdx, b->uniqColIdx, a->numCols * sizeof(AttrNumber)) == 0 &&
+		memcmp(a->uniqOperators, b->uniqOperators, a->numCols * sizeof(Oid)) == 0 &&
+		memcmp(a->uniqCollations, b->uniqCollations, a->numCols * sizeof(Oid)) == 0;
+}
+
+void
+drop_partial_unique(const Unique *unique)
+{
+	GatherMerge *merge = (GatherMerge *) unique->plan.lefttree;
+	const Unique *partial;
+
+	if (!IsA(merge, GatherMerge) || !IsA(outerPlan(merge), Unique))
+		return;
+	partial = (const Unique *) outerPlan(merge);
+	if (!IsA(outerPlan(partial), Sort) || !plan_returns_input(&merge->plan) || !compare_same_columns(unique, partial) ||
+		partial->plan.initPlan != NIL)
+		return;
+	outerPlan(merge) = outerPlan(partial);
+	merge->plan.plan_rows = outerPlan(partial)->plan_rows * shares_of(merge->num_workers);
 }

@@ -248,11 +248,24 @@ extern void sort_below_aggregate(Agg *agg);
 /* A GpuSort Aggregate in place of an Agg above a GpuSort; otherwise the Agg itself. */
 extern Plan *replace_aggregate(Agg *agg);
 
+/* Does a Gather or Gather Merge return its input rows unchanged? */
+extern bool plan_returns_input(const Plan *gather);
+
+/* The output column of a GpuSort that has this column of its input; 0: none. */
+extern AttrNumber sort_output_column(const CustomScan *sort, AttrNumber attno);
+
 /*
  * Lets the GpuSort below a Unique or Group node drop the rows that the node would drop, if
- * the node's columns are the leading ones of the sort.
+ * the node's columns are the leading ones of the sort.  Returns the sort if it takes the
+ * node's place, otherwise the node.
  */
-extern void drop_duplicates_below(const Plan *plan);
+extern Plan *replace_unique(Plan *plan);
+
+/*
+ * Removes the Unique node in each worker below a Unique above a Gather Merge.  Call it before
+ * the Sort below is replaced.
+ */
+extern void drop_partial_unique(const Unique *unique);
 
 /* The greatest possible number of different values of the expression; HUGE_VAL: no limit known. */
 extern double most_values(Node *expr);

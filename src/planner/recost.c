@@ -179,7 +179,8 @@ recost_sort(const Recost *rc, const CustomScan *sort, PlanCost *sum)
 	int			nkeys;
 	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
 
-	sort_facts(&sort->scan.plan, sum->rows, keys, nkeys, &facts);
+	/* a sort that drops duplicates returns fewer rows than it sorts */
+	sort_facts(&sort->scan.plan, scale_to_all(rc, sum, outerPlan(sort)->plan_rows), keys, nkeys, &facts);
 	sort_cost_serial(&facts, &cost);
 	sum->serial += total_sort_cost(&cost);
 	if (sum->shared)
@@ -301,6 +302,27 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
 	sort_cost_parallel(&facts, workers, leader, &many);
 	return cost_of_setup(workers) + cost.share * rc.oversubscription + total_sort_cost(&many) <=
 		WORKERS_MOST * (cost.serial + total_sort_cost(&serial));
+}
+
+bool
+plan_returns_input(const Plan *gather)
+{
+	ListCell   *lc;
+	ListCell   *below;
+
+	if (list_length(gather->targetlist) != list_length(gather->lefttree->targetlist))
+		return false;
+	forboth(lc, gather->targetlist, below, gather->lefttree->targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		Var		   *var = (Var *) tle->expr;
+
+		if (IsA(var, Const) && equal(var, lfirst_node(TargetEntry, below)->expr))
+			continue;
+		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
+			return false;
+	}
+	return true;
 }
 
 /* ------------------------------------------------------------------------

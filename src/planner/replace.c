@@ -334,33 +334,11 @@ parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys
 	return &top->scan.plan;
 }
 
-/* Does a Gather or Gather Merge return its input rows unchanged? */
-static bool
-returns_input(const Plan *gather)
-{
-	ListCell   *lc;
-	ListCell   *below;
-
-	if (list_length(gather->targetlist) != list_length(gather->lefttree->targetlist))
-		return false;
-	forboth(lc, gather->targetlist, below, gather->lefttree->targetlist)
-	{
-		TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		Var		   *var = (Var *) tle->expr;
-
-		if (IsA(var, Const) && equal(var, lfirst_node(TargetEntry, below)->expr))
-			continue;
-		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
-			return false;
-	}
-	return true;
-}
-
 /* Can a Sort above the Gather become a parallel sort? */
 static bool
 parallel_possible(const Gather *gather)
 {
-	return !gather->single_copy && !gather->invisible && returns_input(&gather->plan);
+	return !gather->single_copy && !gather->invisible && plan_returns_input(&gather->plan);
 }
 
 /* Replaces a Sort above a Gather by a parallel sort; parallel_possible() holds. */
@@ -458,7 +436,7 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 	if (parallel_sort_pays(sort, sort->plan.lefttree, merge->num_workers, keys, above))
 		return parallel_from_gather_merge(merge, sort, keys, above.limit);
 	/* a serial plan needs neither the merge nor the Gather */
-	if (returns_input(&merge->plan) && plan_make_serial(sort->plan.lefttree, merge->num_workers))
+	if (plan_returns_input(&merge->plan) && plan_make_serial(sort->plan.lefttree, merge->num_workers))
 	{
 		Plan	   *serial = make_gpusort(sort, keys, NULL);
 
@@ -572,11 +550,13 @@ replace_walk(Plan *plan, Above above)
 			/* an Agg's chain of grouping sets is never executed, and so is not walked */
 			if (IsA(plan, Agg))
 				sort_below_aggregate((Agg *) plan);
+			else if (IsA(plan, Unique))
+				drop_partial_unique((Unique *) plan);
 			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
 			if (IsA(plan, Unique) || IsA(plan, Group))
-				drop_duplicates_below(plan);
+				return replace_unique(plan);
 			if (IsA(plan, Agg))
 				return replace_aggregate((Agg *) plan);
 			return IsA(plan, WindowAgg) ? replace_window((WindowAgg *) plan) : plan;

@@ -1,8 +1,9 @@
-# duplicates.pl: duplicates that a device drops behind its sort.
+# duplicates.pl: duplicates that a device drops behind its sort, and those that the host drops when it returns rows.
 #
 # DISTINCT and DISTINCT ON with keys alone, keys with row ids, and rows, serial and parallel: no, half, nearly all and
 # all rows are duplicates; NULLs, several columns, both directions, columns behind the distinct ones. EXPLAIN tells how
 # many rows the device dropped, and the rows are those of the stock plan; of equal rows the first of the input stays.
+# No plan has a Unique node. A device leaves duplicates if they are few, or if keys are inexact; the host drops them.
 # Wrong results and failing devices lose and repeat no row. GPUSORT_TEST_LIBRARY names another GPU library than the
 # fake device.
 use strict;
@@ -31,23 +32,31 @@ device_ready($node, 'start');
 my $rows = 60_000;
 value(<<SQL);
 CREATE TABLE t AS SELECT i AS id, mix(i)::int8 AS none, mix(i % 30000)::int8 AS half,
-	(mix(i % 60) - 2147483648)::int4 AS most, 7 AS one, CASE WHEN i % 5 > 0 THEN mix(i % 20000) END AS gaps,
+	mix(i % 58000)::int8 AS rare, (mix(i % 60) - 2147483648)::int4 AS most, 7 AS one,
+	CASE WHEN i % 5 > 0 THEN mix(i % 20000) END AS gaps,
 	(mix(i) % 300)::int4 AS a, (mix(i * 3) % 100)::int8 AS b, (mix(i % 10000) / 7 - 3e8)::float8 AS f,
 	mix(i % 15000)::int8 * 1000003 AS w, 'common ' || mix(i % 20000) AS s, repeat('x', i % 30) AS pad
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
--- the sort's mode and the rows that it dropped: on the device, and all
-CREATE FUNCTION dropped(q text, OUT mode text, OUT on_device bigint, OUT dropped bigint) LANGUAGE plpgsql AS \$\$
+-- the sort's mode and the rows that it dropped: on the device, when it returned rows, and all
+CREATE FUNCTION dropped(q text, OUT mode text, OUT on_device bigint, OUT at_emit bigint, OUT dropped bigint)
+LANGUAGE plpgsql AS \$\$
 DECLARE l text; m text[];
 BEGIN
 	mode := 'host';
 	on_device := 0;
+	at_emit := 0;
 	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
 		mode := coalesce(substring(l FROM 'Sort Device: (\\w+)'), mode);
-		m := regexp_match(l, 'Duplicates Dropped: batches=(\\d+) merges=(\\d+)(?: gpu=(\\d+))?');
+		m := regexp_match(l, 'Duplicates Dropped: batches=(\\d+) merges=(\\d+)(?: gpu=(\\d+))?(?: emit=(\\d+))?');
 		IF m IS NOT NULL THEN
 			on_device := on_device + coalesce(m[3]::bigint, 0);
-			dropped := coalesce(dropped, 0) + m[1]::bigint + m[2]::bigint + coalesce(m[3]::bigint, 0);
+			at_emit := at_emit + coalesce(m[4]::bigint, 0);
+			dropped := coalesce(dropped, 0) + m[1]::bigint + m[2]::bigint + coalesce(m[3]::bigint, 0) +
+				coalesce(m[4]::bigint, 0);
+		END IF;
+		IF l ~ 'Unique' THEN
+			RAISE EXCEPTION 'the plan of % has a Unique node', q;
 		END IF;
 	END LOOP;
 END \$\$;
@@ -98,7 +107,7 @@ for my $mode (qw(keys only rows parallel))
 		my ($on, $order, $many) = @$case;
 		my $name = "$mode: $on by $order";
 		my $expected = $rows - value("SET gpusort.enable = off; SELECT count(*) FROM (SELECT DISTINCT $on FROM t) s");
-		my ($how, $on_device, $dropped) = split /\|/,
+		my ($how, $on_device, undef, $dropped) = split /\|/,
 			value("$set{$mode} SELECT * FROM dropped('" . query($mode, $on, $order, 0) . "')");
 
 		same_as_stock($mode, $on, $order, $name);
@@ -109,16 +118,19 @@ for my $mode (qw(keys only rows parallel))
 		is($how, $mode eq 'only' ? 'keys' : $mode eq 'parallel' ? 'rows' : $mode, "$name: what is sent");
 		is($on_device, $expected, "$name: all by the device");
 	}
-	# nothing to drop; and keys that do not tell whether rows are equal, which the host compares
-	for my $case ([ 'none', 'none' ], [ 's', 's COLLATE "C"' ])
+	# nothing to drop; few duplicates; and keys that do not tell whether rows are equal, which the host compares
+	for my $on ('none', 'rare', 'rare, a', 's COLLATE "C"')
 	{
-		my ($on, $order) = @$case;
+		my $name = "$mode: $on";
+		my $expected = $rows - value("SET gpusort.enable = off; SELECT count(*) FROM (SELECT DISTINCT $on FROM t) s");
 
-		next if $mode eq 'only' && $on eq 's';
-		$on = 's COLLATE "C"' if $on eq 's';
-		same_as_stock($mode, $on, $order, "$mode: $order");
-		is(value("$set{$mode} SELECT on_device FROM dropped('" . query($mode, $on, $order, 0) . "')"), '0',
-			"$mode: $order: the device drops nothing");
+		next if $mode eq 'only' && $on =~ /^s /;
+		same_as_stock($mode, $on, $on, $name);
+		same_as_stock($mode, $on, $on, "$name, verify", 'SET gpusort.verify = on; ') if $mode ne 'parallel';
+		my (undef, $on_device, $at_emit, $dropped) = split /\|/,
+			value("$set{$mode} SELECT * FROM dropped('" . query($mode, $on, $on, 0) . "')");
+		is("$on_device $dropped", "0 $expected", "$name: the host drops all duplicates");
+		is($at_emit, $expected, "$name: when it returns rows") if $mode ne 'only' && $on =~ /^rare/;
 	}
 	device_unused($node, $mode);
 }
@@ -137,7 +149,8 @@ for my $allowed ('on', 'off')
 	{
 		my $dropped = $rows - value("SET gpusort.enable = off; SELECT count(*) FROM ($q) s");
 
-		is(value("$set SELECT * FROM dropped('$q')"), $allowed eq 'on' ? "rows|$dropped|$dropped" : "host|0|$dropped",
+		is(value("$set SELECT * FROM dropped('$q')"),
+			$allowed eq 'on' ? "rows|$dropped|0|$dropped" : "host|0|0|$dropped",
 			"little memory, device allowed $allowed: $q");
 		is(value("$set SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s"), stock_sum($q), "$q: rows");
 	}
@@ -165,16 +178,19 @@ for my $mode (sort keys %order)
 
 # the device fails after rows were returned: the rerun skips these, and returns no duplicate
 gate_make($node);
-for my $mode ('rows', 'parallel')
+for my $case ([ 'rows', 'half' ], [ 'parallel', 'half' ], [ 'rows', 'rare' ], [ 'keys', 'rare' ],
+	[ 'parallel', 'rare' ], [ 'rows', 's COLLATE "C"' ], [ 'parallel', 's COLLATE "C"' ])
 {
-	my $q = query($mode, 'half', 'half', 0);
-	my $id = $mode eq 'rows' ? 'id' : 'half';
+	my ($mode, $on) = @$case;
+	my $q = query($mode, $on, $on, 0);
+	my $id = $mode ne 'parallel' ? 'id' : $on =~ s/ .*//r;
 	my $want = value("SET gpusort.enable = off; SELECT md5(string_agg($id\::text, ',')) FROM ("
-		. query($mode, 'half', 'half', $mode eq 'rows') . ' OFFSET 0) s') =~ s/\s//gr;
+		. query($mode, $on, $on, $mode ne 'parallel') . ' OFFSET 0) s') =~ s/\s//gr;
 
 	$q = "SELECT $id\::text AS id, row_number() OVER () AS n FROM ($q OFFSET 0) s";
-	killed_at_gate($node, "$mode: killed at row 9000", $set{$mode} . "SELECT md5(string_agg(id, ',' ORDER BY n)) FROM "
-		. "(SELECT id, gate(n, 9000) AS n FROM ($q) q OFFSET 0) s", $want);
+	killed_at_gate($node, "$mode, $on: killed at row 9000",
+		"$set{$mode} SELECT md5(string_agg(id, ',' ORDER BY n)) FROM "
+			. "(SELECT id, gate(n, 9000) AS n FROM ($q) q OFFSET 0) s", $want);
 }
 $node->stop;
 done_testing();
