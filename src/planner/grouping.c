@@ -230,9 +230,23 @@ change_agg(const Grouping *grouping, const AggPath *agg, CostChange *change)
 		change->startup = change->total;
 }
 
+/* Will a GpuSort, serial or parallel, take the place of this Unique or Group node (distinct.c)? */
+static bool
+sort_takes_place(const Grouping *grouping, const Path *path, const Path *input)
+{
+	SortCostFacts facts;
+
+	if (IsA(path, GroupPath) && ((const GroupPath *) path)->qual != NIL)
+		return false;
+	if (IsA(input, GatherMergePath))
+		input = ((const GatherMergePath *) input)->subpath;
+	return IsA(input, SortPath) && input->rows >= gpusort_min_rows &&
+		sort_path_facts(grouping->root, ((const SortPath *) input)->subpath, input->pathkeys, &facts);
+}
+
 /* The same for a path that compares neighbours by the first "keys" pathkeys of its input. */
 static void
-change_sorted(const Path *path, const Path *input, int keys, CostChange *change)
+change_sorted(const Grouping *grouping, const Path *path, const Path *input, int keys, CostChange *change)
 {
 	GroupFacts	facts;
 	GroupCost	cost;
@@ -249,6 +263,13 @@ change_sorted(const Path *path, const Path *input, int keys, CostChange *change)
 			facts.varlena_keys++;
 	}
 	sorted_group_cost(&facts, &cost);
+	if (sort_takes_place(grouping, path, input))
+	{
+		/* the sort compares rows with equal keys; no node compares all rows again */
+		set_own_cost(change, path, input->startup_cost, input->total_cost,
+					 cost_of_us(cost.first_us), cost_of_us(cost.first_us));
+		return;
+	}
 	raise_own_cost(change, path, input->startup_cost, input->total_cost,
 				   cost_of_us(cost.first_us), cost_of_us(cost.all_us));
 }
@@ -439,9 +460,9 @@ cost_change(const Grouping *grouping, const Path *path)
 	else if (IsA(path, SortPath))
 		change_sort(grouping, (const SortPath *) path, &change);
 	else if (IsA(path, GroupPath))
-		change_sorted(path, input, list_length(((const GroupPath *) path)->groupClause), &change);
+		change_sorted(grouping, path, input, list_length(((const GroupPath *) path)->groupClause), &change);
 	else if (COMPAT_IS_UNIQUE_PATH(path))
-		change_sorted(path, input, compat_unique_keys(path), &change);
+		change_sorted(grouping, path, input, compat_unique_keys(path), &change);
 	return change;
 }
 
@@ -461,7 +482,7 @@ at_true_cost(const Grouping *grouping, Path *path, const Path *input)
 	else if (IsA(path, SetOpPath))
 		change_setop((const SetOpPath *) path, &change);
 	else
-		change_sorted(path, input, COMPAT_IS_UNIQUE_PATH(path) ? compat_unique_keys(path) :
+		change_sorted(grouping, path, input, COMPAT_IS_UNIQUE_PATH(path) ? compat_unique_keys(path) :
 					  list_length(input->pathkeys), &change);
 	apply_change(path, &change);
 	return path;
