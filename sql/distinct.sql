@@ -253,6 +253,22 @@ SELECT result FROM check_sort('SELECT x.few, y.gaps FROM (SELECT DISTINCT few FR
 	JOIN (SELECT DISTINCT gaps FROM twice) y ON x.few = y.gaps ORDER BY 1, 2');
 RESET enable_hashjoin;
 RESET enable_nestloop;
+-- rows in the order of the first column: groups of two rows, and large ones
+CREATE INDEX twice_pairs ON twice (pairs);
+CREATE INDEX twice_few ON twice (few);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+SELECT plan_nodes('SELECT few, gaps FROM twice GROUP BY few, gaps', 'GpuSort Incremental(?=\))|Group$') AS nodes;
+SELECT result FROM check_sort('SELECT few, gaps FROM twice GROUP BY few, gaps ORDER BY few, gaps');
+SELECT result FROM check_sort('SELECT pairs, n FROM twice GROUP BY pairs, n ORDER BY pairs, n');
+SELECT result FROM check_sort('SELECT x.m, q.* FROM generate_series(1, 3) AS x (m),
+	LATERAL (SELECT few, s FROM twice WHERE few % x.m = 0 GROUP BY few, s ORDER BY few, s LIMIT 900) q
+	ORDER BY 1, 2, 3');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+DROP INDEX twice_pairs, twice_few;
 -- cursors
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT DISTINCT few FROM twice ORDER BY few;
