@@ -14,7 +14,7 @@ ANALYZE grouped, grouped_too, grouped_few;
 CREATE FUNCTION who_groups(query text) RETURNS text LANGUAGE sql AS $$
 SELECT plan_nodes(query, '(Partial |Finalize )?(Hash|Group|Mixed)Aggregate|HashSetOp|SetOp|Unique$|Group$|'
 	'Parallel Hash Join|Hash (\w+ )?Join|Merge (\w+ )*Join|Gather Merge|Gather|Incremental Sort|Sort$|'
-	'GpuSort( Feed| Aggregate)?(?=\))') $$;
+	'GpuSort( Feed| Aggregate| Join)?(?=\))') $$;
 
 -- many groups are sorted, few groups of text are hashed
 SELECT who_groups('SELECT DISTINCT k FROM grouped');

@@ -33,6 +33,7 @@ DECLARE
 BEGIN
 	PERFORM set_config(setting, enable::text, false);
 	nodes := CASE setting WHEN 'gpusort.windows' THEN window_nodes(query)
+		WHEN 'gpusort.merge_joins' THEN plan_nodes(query, 'GpuSort Join(?=\))|Merge (?:\w+ )*Join$|Materialize')
 		WHEN 'gpusort.aggregates' THEN plan_nodes(query, 'GpuSort Aggregate(?=\))|(?:Group)?Aggregate$')
 		ELSE sort_nodes(query) END;
 	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO r;

@@ -1,4 +1,4 @@
--- Merge joins (mark and restore) and window functions above GpuSort.
+-- PostgreSQL's merge joins (mark and restore) and window functions above GpuSort.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -7,6 +7,7 @@ SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SET enable_material = off;
 SET enable_hashagg = off;
+SET gpusort.merge_joins = off;
 
 CREATE TABLE l AS SELECT i AS id, (mix(i) % 50)::int AS k, (mix(i * 3) % 5)::int8 AS j,
 	(mix(i * 5) % 100 / 10.0)::float8 AS f

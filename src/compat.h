@@ -54,6 +54,7 @@ compat_explain_tables(const ExplainState *es)
  * children.  It looks for a CustomScan's children in custom_plans, but our child is in
  * lefttree only, because copyObject() would copy it twice.  So the count is corrected.
  */
+#include "access/stratnum.h"
 #include "nodes/plannodes.h"
 static inline void
 compat_count_disabled(CustomScan *cscan)
@@ -101,6 +102,17 @@ compat_pathkey_operator(const PathKey *pathkey, Oid type)
 	return get_opfamily_member_for_cmptype(pathkey->pk_opfamily, type, type, pathkey->pk_cmptype);
 #else
 	return get_opfamily_member(pathkey->pk_opfamily, type, type, pathkey->pk_strategy);
+#endif
+}
+
+/* Is key i of a merge join in descending order?  18 replaces the strategy by a flag. */
+static inline bool
+compat_merge_key_reversed(const MergeJoin *join, int i)
+{
+#if PG_VERSION_NUM >= 180000
+	return join->mergeReversals[i];
+#else
+	return join->mergeStrategies[i] == BTGreaterStrategyNumber;
 #endif
 }
 

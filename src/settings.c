@@ -22,6 +22,7 @@ bool		gpusort_plan_grouping = true;
 int			gpusort_plan_grouping_min_rows = 10000;
 bool		gpusort_windows = true;
 bool		gpusort_aggregates = true;
+bool		gpusort_merge_joins = true;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 int			gpusort_max_threads = -1;
@@ -181,6 +182,11 @@ gpusort_settings_init(void)
 							 "Lets plans aggregate sorted rows with GpuSort Aggregate nodes.",
 							 "If off, aggregates with DISTINCT or an order sort by themselves.",
 							 &gpusort_aggregates, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.merge_joins",
+							 "Lets plans join sorted rows with GpuSort Join nodes.",
+							 NULL,
+							 &gpusort_merge_joins, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",

@@ -24,6 +24,7 @@ extern bool gpusort_plan_grouping;
 extern int	gpusort_plan_grouping_min_rows;
 extern bool gpusort_windows;
 extern bool gpusort_aggregates;
+extern bool gpusort_merge_joins;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
 

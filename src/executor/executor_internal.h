@@ -299,6 +299,13 @@ extern int	gpusort_next_rows(PlanState *ps, MinimalTuple *rows, bool *more);
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool gpusort_rows_stay(PlanState *ps);
 
+/*
+ * The sorted rows of such a node, if all of them lie in memory and can be read in any order:
+ * a row that was returned is at pos - 1, and the row at pos is returned next.  Otherwise NULL.
+ * It stays until the node is rescanned or ended.
+ */
+extern ArrayResult *gpusort_array_result(PlanState *ps);
+
 /* ------------------------------------------------------------------------
  * Node "Custom Scan (GpuSort Feed)": a participant of a parallel sort
  * ------------------------------------------------------------------------

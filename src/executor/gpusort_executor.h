@@ -33,6 +33,9 @@ extern const CustomScanMethods window_scan_methods;
 /* Plan node "Custom Scan (GpuSort Aggregate)". */
 extern const CustomScanMethods aggregate_scan_methods;
 
+/* Plan node "Custom Scan (GpuSort Join)". */
+extern const CustomScanMethods join_scan_methods;
+
 /* Registers these nodes, when the library is loaded. */
 extern void executor_nodes_init(void);
 
@@ -174,6 +177,42 @@ extern bool ordered_set_is_known(const Aggref *aggref);
  * cast that keeps the order.
  */
 extern Expr *ordered_set_column(const Aggref *aggref);
+
+/* ------------------------------------------------------------------------
+ * Format of a GpuSort Join in a finished plan
+ *
+ * The target list, the qual and the expressions refer to the children as OUTER_VAR and
+ * INNER_VAR.
+ * ------------------------------------------------------------------------
+ */
+
+/* One key: both children are ordered by these columns. */
+typedef struct JoinKeyFormat
+{
+	AttrNumber	outer;			/* columns of the children, from 1 */
+	AttrNumber	inner;
+	bool		reverse;		/* in descending order */
+	Oid			opfamily;		/* of the order; a btree */
+	Oid			outer_type;		/* operand types of the equality operator */
+	Oid			inner_type;
+	Oid			collation;
+} JoinKeyFormat;
+
+typedef struct JoinFormat
+{
+	JoinType	jointype;		/* JOIN_INNER, JOIN_LEFT, JOIN_SEMI or JOIN_ANTI */
+	bool		inner_unique;	/* an outer row has at most one match */
+	int			nkeys;
+	JoinKeyFormat *keys;
+	List	   *clauses;		/* one for each key */
+	List	   *condition;		/* join condition besides the keys, as a list of ANDs */
+} JoinFormat;
+
+/* Is this a GpuSort Join? */
+extern bool join_plan_is(const Plan *plan);
+
+/* Writes the format into the plan node's custom_private and custom_exprs. */
+extern void join_plan_fill(CustomScan *cscan, const JoinFormat *format);
 
 /* ------------------------------------------------------------------------
  * Executor runs that may stop before the end of their plan

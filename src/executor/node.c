@@ -147,6 +147,7 @@ executor_nodes_init(void)
 	RegisterCustomScanMethods(&incremental_scan_methods);
 	RegisterCustomScanMethods(&window_scan_methods);
 	RegisterCustomScanMethods(&aggregate_scan_methods);
+	RegisterCustomScanMethods(&join_scan_methods);
 	keys_slot_init();
 }
 
@@ -372,7 +373,7 @@ gpusort_choose_exec(GpuSortState *node)
 }
 
 /* ------------------------------------------------------------------------
- * What a GpuSort Aggregate or a GpuSort Window above asks
+ * What a GpuSort Aggregate, Window or Join above asks
  * ------------------------------------------------------------------------
  */
 
@@ -444,6 +445,19 @@ gpusort_rows_stay(PlanState *ps)
 	GpuSortState *node = sorted_node(ps);
 
 	return node != NULL && node->result->methods->kind == RESULT_ROWS;
+}
+
+ArrayResult *
+gpusort_array_result(PlanState *ps)
+{
+	GpuSortState *node = sorted_node(ps);
+	ArrayResult *array;
+
+	if (node == NULL ||
+		(node->result->methods->kind != RESULT_ROWS && node->result->methods->kind != RESULT_KEYS))
+		return NULL;
+	array = (ArrayResult *) node->result;
+	return array->more == NULL ? array : NULL;
 }
 
 /*

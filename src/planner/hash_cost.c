@@ -64,11 +64,15 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 #define NODE_TIE_NS			20.0	/* per row among equal ones, if a column's length varies */
 #define NODE_GROUP_NS		50.0	/* beginning a group, returning its row */
 
-/* taking a row of either side in a merge join */
+/* Merge Join: taking a row of either side; returning to an inner row for one more outer row */
 #define MERGE_ROW_NS		25.0
-
-/* returning to an inner row that equals the next outer row, too, and taking it again */
 #define MERGE_AGAIN_NS		40.0
+
+/* The same in a GpuSort Join */
+#define NODE_MERGE_ROW_NS	8.0
+#define NODE_MERGE_KEY_NS	4.0 /* comparing a column */
+#define NODE_MERGE_VARLENA_NS	30.0	/* in addition, if its length varies */
+#define NODE_MERGE_AGAIN_NS	15.0
 
 /* Time of one random read of a table. */
 static double
@@ -168,7 +172,13 @@ hash_join_exceeds_cache(const JoinFacts *facts)
 double
 merge_join_us(const JoinFacts *facts, double outer_read, double inner_read, double inner_again)
 {
-	return ((outer_read + inner_read) *
-			(MERGE_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS)) +
-			inner_again * MERGE_AGAIN_NS) / 1000;
+	double		row_ns = MERGE_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS);
+	double		again_ns = MERGE_AGAIN_NS;
+
+	if (facts->node)
+	{
+		row_ns = NODE_MERGE_ROW_NS + facts->keys * NODE_MERGE_KEY_NS + facts->varlena_keys * NODE_MERGE_VARLENA_NS;
+		again_ns = NODE_MERGE_AGAIN_NS;
+	}
+	return ((outer_read + inner_read) * row_ns + inner_again * again_ns) / 1000;
 }

@@ -254,6 +254,19 @@ extern bool plan_returns_input(const Plan *gather);
 /* The output column of a GpuSort that has this column of its input; 0: none. */
 extern AttrNumber sort_output_column(const CustomScan *sort, AttrNumber attno);
 
+/* Can a GpuSort Join join in this way? */
+static inline bool
+merge_join_has_node(JoinType jointype)
+{
+	return jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_SEMI || jointype == JOIN_ANTI;
+}
+
+/*
+ * A GpuSort Join in place of a Merge Join above a GpuSort; otherwise the Merge Join
+ * itself.  rewind: the join may be rescanned.
+ */
+extern Plan *replace_merge_join(MergeJoin *join, bool rewind);
+
 /*
  * Lets the GpuSort below a Unique or Group node drop the rows that the node would drop, if
  * the node's columns are the leading ones of the sort.  Returns the sort if it takes the
@@ -329,6 +342,7 @@ typedef struct JoinFacts
 	double		memory;			/* bytes that the hash table may have */
 	int			keys;
 	int			varlena_keys;
+	bool		node;			/* merged by a GpuSort Join */
 } JoinFacts;
 
 /* A hash join, without the cost of its output rows. */

@@ -248,7 +248,7 @@ recost(Recost *rc, const Plan *plan, bool by_page)
 		recost_scan(rc, (const SeqScan *) plan, by_page, &sum);
 	else if (!sum.shared)
 		add_whole(&sum, own);
-	else if ((IsA(plan, MergeJoin) || IsA(plan, HashJoin)) && !sides[1].shared)
+	else if ((IsA(plan, MergeJoin) || join_plan_is(plan) || IsA(plan, HashJoin)) && !sides[1].shared)
 		recost_half_join(rc, plan, own, &sides[0], &sides[1], &sum);
 	else
 		add_shared(rc, &sum, scale_to_all(rc, &sum, own));

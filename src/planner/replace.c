@@ -205,6 +205,15 @@ is_same_column(const CustomScan *sort, int i)
 	return IsA(var, Var) && var->varno == OUTER_VAR && var->varattno == i + 1;
 }
 
+/* Can trailing columns of the plan's target list be dropped? */
+static bool
+has_free_columns(Plan *plan)
+{
+	if (IsA(plan, CustomScan))
+		return join_plan_is(plan);
+	return !IsA(plan, ForeignScan) && is_projection_capable_plan(plan);
+}
+
 /* Drops duplicate columns of the GpuSort at the top of the plan. */
 static void
 plan_drop_duplicates(PlannedStmt *stmt)
@@ -225,8 +234,7 @@ plan_drop_duplicates(PlannedStmt *stmt)
 	if (!gpusort_plan_is(plan) || plan_above_partial_sorts(sort))
 		return;
 	child = plan->lefttree;
-	if (IsA(child, CustomScan) || IsA(child, ForeignScan) || !is_projection_capable_plan(child) ||
-		list_length(plan->targetlist) != n || list_length(child->targetlist) != n)
+	if (!has_free_columns(child) || list_length(plan->targetlist) != n || list_length(child->targetlist) != n)
 		return;
 
 	for (int i = 0; i < n; i++)
@@ -540,7 +548,7 @@ replace_walk(Plan *plan, Above above)
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			rows.rewind = true;
 			plan->righttree = replace_walk(plan->righttree, rows);
-			return plan;
+			return IsA(plan, MergeJoin) ? replace_merge_join((MergeJoin *) plan, above.rewind) : plan;
 		case T_CustomScan:
 
 			/* a node of another extension may depend on the types of its children */

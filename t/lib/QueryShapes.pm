@@ -228,7 +228,7 @@ my %cases = (
 		# an Incremental Sort may read a few rows more or less than ours
 		# the choice between hash joins and merge joins differs
 		('SET max_parallel_workers_per_gather = 0; SET jit = off; SET gpusort.device = off; '
-				. 'SET enable_incremental_sort = off; SET gpusort.plan_grouping = off;',
+				. 'SET enable_incremental_sort = off; SET gpusort.plan_grouping = off; SET gpusort.merge_joins = off;',
 			'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
 	},
 	stable => sub {
