@@ -46,6 +46,10 @@
  */
 #define SORTED_JOIN_MORE	0.11
 
+/* add_path() takes costs for the same up to the first factor; the second one is more. */
+#define SAME_COST			1.01
+#define MORE_COST			1.02
+
 /* Bytes of a bucket array for each row of a hash table, and for each group. */
 #define BUCKET_BYTES	12
 #define GROUP_BUCKET_BYTES	32
@@ -68,12 +72,39 @@ typedef struct JoinPair
 	JoinType	jointype;
 } JoinPair;
 
+/*
+ * A merge join of our sorts, at its predicted cost.  Compared with a hash join it costs "less"
+ * than that.
+ */
+typedef struct SortedJoin
+{
+	Path	   *path;			/* NULL: there is none */
+	Cost		less;
+} SortedJoin;
+
+static const SortedJoin no_join = {NULL, 0};
+
+/* The cheapest hash join: by PostgreSQL's costs, and by true costs.  Negative: there is none. */
+typedef struct HashBest
+{
+	Cost		own;
+	Cost		predicted;
+} HashBest;
+
 typedef struct KeptPaths
 {
 	RelOptInfo *rel;			/* the hash key */
-	List	   *sorts;			/* our sorts of its cheapest path, one for each order */
-	List	   *pairs;			/* of a joined relation: JoinPairs whose paths are kept */
-	RelOptInfo *paths;			/* their paths at true costs, by add_path(); or NULL */
+
+	/* our sorts of its cheapest path, one for each order */
+	List	   *sorts;
+
+	/* of a joined relation */
+	List	   *pairs;			/* JoinPairs whose paths are kept */
+	RelOptInfo *paths;			/* PostgreSQL's, by add_path(); or NULL */
+	HashBest	hashed;			/* of these paths */
+	HashBest	partial_hashed; /* of its partial paths */
+	List	   *sorted;			/* our joins, as SortedJoins */
+	List	   *partial_sorted;
 } KeptPaths;
 
 /* The kept paths of the relations in one memory context. */
@@ -132,7 +163,9 @@ kept_paths(RelOptInfo *rel)
 	if (!found)
 	{
 		kept->sorts = NIL;
-		kept->pairs = NIL;
+		kept->pairs = kept->sorted = kept->partial_sorted = NIL;
+		kept->hashed.own = kept->hashed.predicted = -1;
+		kept->partial_hashed = kept->hashed;
 		kept->paths = NULL;
 	}
 	return kept;
@@ -260,6 +293,7 @@ can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra
 			return true;
 		case JOIN_RIGHT:
 		case JOIN_FULL:
+
 			/* PostgreSQL requires that all of the join's own clauses are merge clauses */
 			foreach(lc, extra->restrictlist)
 			{
@@ -337,8 +371,8 @@ merge_order(MergeOrder *order)
 	return true;
 }
 
-/* A merge join of paths in order, at its predicted cost. */
-static Path *
+/* A merge join of paths in order. */
+static SortedJoin
 merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 {
 	List	   *pathkeys = build_join_pathkeys(order->root, order->joinrel, order->jointype, order->outer_keys);
@@ -348,12 +382,14 @@ merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 	double		inner_read;
 	double		inner_again;
 	Cost		more;
-	Cost		less;
 	Path	   *path;
+	SortedJoin	join;
 
 	path = compat_create_mergejoin_path(order->root, order->joinrel, order->jointype, order->extra, outer, inner,
 										pathkeys, order->clauses, &outer_read, &inner_read);
 	join_facts(outer, inner, order->clauses, &facts);
+	facts.node = gpusort_merge_joins && merge_join_has_node(order->jointype);
+
 	/*
 	 * A unique inner row is compared again without being read again.  The rows
 	 * of other joins than inner ones do not tell how often rows match.
@@ -365,10 +401,10 @@ merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 	apply_change(path, &change);
 	more = SORTED_JOIN_MORE * path->total_cost;
 	path->startup_cost += more;
-	less = Min(hash_join_excess(&facts), path->startup_cost);
-	path->startup_cost -= less;
-	path->total_cost += more - less;
-	return path;
+	path->total_cost += more;
+	join.path = path;
+	join.less = Min(hash_join_excess(&facts), path->startup_cost);
+	return join;
 }
 
 /*
@@ -410,8 +446,8 @@ sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
 	return sorted;
 }
 
-/* A merge join of the relations that sorts at least one relation; NULL if that is not possible. */
-static Path *
+/* A merge join of the relations that sorts at least one relation. */
+static SortedJoin
 merge_join(const MergeOrder *order)
 {
 	Path	   *outer = sorted_side(order->root, order->outerrel, order->outer_keys);
@@ -419,15 +455,15 @@ merge_join(const MergeOrder *order)
 
 	if (inner == NULL || (list_member_ptr(order->outerrel->pathlist, outer) &&
 						  list_member_ptr(order->innerrel->pathlist, inner)))
-		return NULL;
+		return no_join;
 	return merge_join_path(order, outer, inner);
 }
 
 /*
  * A merge join below a Gather: each participant sorts its share of the outer relation, and
- * the whole inner relation.  NULL if there is none.
+ * the whole inner relation.
  */
-static Path *
+static SortedJoin
 partial_merge_join(const MergeOrder *order)
 {
 	Path	   *inner = order->innerrel->cheapest_total_path;
@@ -436,15 +472,15 @@ partial_merge_join(const MergeOrder *order)
 	if (!order->joinrel->consider_parallel || !bms_is_empty(order->joinrel->lateral_relids) ||
 		(order->jointype != JOIN_INNER && order->jointype != JOIN_LEFT && order->jointype != JOIN_SEMI &&
 		 order->jointype != JOIN_ANTI) || order->outerrel->partial_pathlist == NIL)
-		return NULL;
+		return no_join;
 	if (!inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(order->innerrel->pathlist);
 	outer = linitial(order->outerrel->partial_pathlist);
 	if (inner == NULL || outer->rows < gpusort_min_rows)
-		return NULL;
+		return no_join;
 	outer = sort_path_partial(order->root, order->outerrel, outer, order->outer_keys);
 	inner = sort_path_cheapest(order->root, order->innerrel, NULL, inner, order->inner_keys, 0);
-	return outer != NULL && inner != NULL ? merge_join_path(order, outer, inner) : NULL;
+	return outer != NULL && inner != NULL ? merge_join_path(order, outer, inner) : no_join;
 }
 
 /* ------------------------------------------------------------------------
@@ -495,12 +531,19 @@ is_of_pair(const Path *path, const JoinPair *pair)
 		join->outerjoinpath->parent == pair->outer && join->innerjoinpath->parent == pair->inner;
 }
 
+/* The lesser of two costs, of which the first one is negative if there is none. */
+static Cost
+least(Cost a, Cost b)
+{
+	return a < 0 ? b : Min(a, b);
+}
+
 /*
  * Removes the joins of kept pairs from a list of paths.  Returns the joins of the last
  * pair, which are new, at their true costs.
  */
 static List *
-take_joins(const KeptPaths *kept, List **paths)
+take_joins(const KeptPaths *kept, List **paths, HashBest *hashed)
 {
 	List	   *taken = NIL;
 	ListCell   *lc;
@@ -519,10 +562,17 @@ take_joins(const KeptPaths *kept, List **paths)
 			continue;
 		if (lnext(kept->pairs, pair) == NULL)
 		{
+			Cost		own = path->total_cost;
+
 			if (IsA(path, HashPath))
 				raise_hash_join((HashPath *) path);
 			raise_hashed_unique(path, ((const JoinPath *) path)->outerjoinpath);
 			raise_hashed_unique(path, ((const JoinPath *) path)->innerjoinpath);
+			if (IsA(path, HashPath) && path->param_info == NULL)
+			{
+				hashed->own = least(hashed->own, own);
+				hashed->predicted = least(hashed->predicted, path->total_cost);
+			}
 			taken = lappend(taken, path);
 		}
 		*paths = foreach_delete_current(*paths, lc);
@@ -541,44 +591,141 @@ least_cost(List *paths)
 	{
 		const Path *path = lfirst(lc);
 
-		if (path->param_info == NULL && (best < 0 || path->total_cost < best))
-			best = path->total_cost;
+		if (path->param_info == NULL)
+			best = least(best, path->total_cost);
 	}
 	return best;
 }
 
+/* Does the join sort by us?  A Sort of PostgreSQL may become a GpuSort, too. */
+static bool
+sorts_inputs(const Path *path)
+{
+	const MergePath *merge = (const MergePath *) path;
+
+	return IsA(path, MergePath) &&
+		(merge->outersortkeys != NIL || merge->innersortkeys != NIL ||
+		 IsA(path_below_projection(merge->jpath.outerjoinpath), SortPath) ||
+		 IsA(path_below_projection(merge->jpath.innerjoinpath), SortPath));
+}
+
+/*
+ * A hash join that is cheaper than a nested loop, or than a merge join of indexes, by
+ * PostgreSQL's costs stays cheaper when its cost is raised.  PostgreSQL's costs of those do not
+ * include caches either.
+ */
 static void
-log_join(const Path *merged, Cost best)
+keep_behind_hash_join(List *paths, const HashBest *hashed)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		CostChange	change = {0};
+
+		if (hashed->own < 0 || IsA(path, HashPath) || sorts_inputs(path) || path->param_info != NULL ||
+			path->total_cost <= hashed->own * SAME_COST)
+			continue;
+		change.total = hashed->predicted * MORE_COST - path->total_cost;
+		if (change.total > 0)
+			apply_change(path, &change);
+	}
+}
+
+/* Adds one of our joins to a list, unless another one with its order is cheaper in any case. */
+static List *
+add_sorted_join(List *joins, const SortedJoin *new)
+{
+	ListCell   *lc;
+	SortedJoin *copy;
+
+	if (new->path == NULL)
+		return joins;
+	foreach(lc, joins)
+	{
+		const SortedJoin *old = lfirst(lc);
+		bool		costs_more = old->path->total_cost > new->path->total_cost;
+		bool		reduced_more = old->path->total_cost - old->less > new->path->total_cost - new->less;
+
+		if (compare_pathkeys(old->path->pathkeys, new->path->pathkeys) != PATHKEYS_EQUAL ||
+			costs_more != reduced_more)
+			continue;
+		if (!costs_more)
+			return joins;
+		joins = foreach_delete_current(joins, lc);
+	}
+	copy = palloc(sizeof(SortedJoin));
+	*copy = *new;
+	return lappend(joins, copy);
+}
+
+/*
+ * Copies of our joins.  Their cost is reduced if PostgreSQL's best join is a hash join, whose
+ * cost is not raised to the predicted one either.
+ */
+static List *
+sorted_joins_to_offer(const List *joins, List *paths, const HashBest *hashed)
+{
+	bool		reduce = hashed->predicted >= 0 && hashed->predicted <= least_cost(paths);
+	List	   *offered = NIL;
+	ListCell   *lc;
+
+	foreach(lc, joins)
+	{
+		const SortedJoin *join = lfirst(lc);
+		Path	   *path = copy_join_path(join->path);
+
+		if (reduce)
+		{
+			path->startup_cost -= join->less;
+			path->total_cost -= join->less;
+		}
+		offered = lappend(offered, path);
+	}
+	return offered;
+}
+
+static void
+log_join(Cost sorted, Cost best)
 {
 	if (best >= 0)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: join is cheaper by %s: sorted %.0f, else %.0f",
-								 merged->total_cost < best ? "sorting" : "hashing", merged->total_cost, best)));
+								 sorted < best ? "sorting" : "hashing", sorted, best)));
 }
 
 /* Keeps the new paths of the last pair and ours, and makes the relation's lists anew. */
 static void
-offer_all(KeptPaths *kept, RelOptInfo *joinrel, Path *merged, Path *partial_merged)
+offer_all(KeptPaths *kept, RelOptInfo *joinrel, const SortedJoin *merged, const SortedJoin *partial_merged)
 {
-	List	   *paths = take_joins(kept, &joinrel->pathlist);
-	List	   *partial = take_joins(kept, &joinrel->partial_pathlist);
+	List	   *paths = take_joins(kept, &joinrel->pathlist, &kept->hashed);
+	List	   *partial = take_joins(kept, &joinrel->partial_pathlist, &kept->partial_hashed);
+	List	   *ours;
 	ListCell   *lc;
 
-	if (merged != NULL && message_level_is_interesting(DEBUG1))
-		log_join(merged, least_cost(list_concat_copy(paths, kept->paths->pathlist)));
-	if (merged != NULL)
-		paths = lappend(paths, merged);
-	if (partial_merged != NULL)
-		partial = lappend(partial, partial_merged);
+	/* before add_path() compares them */
+	keep_behind_hash_join(list_concat_copy(paths, kept->paths->pathlist), &kept->hashed);
+	keep_behind_hash_join(list_concat_copy(partial, kept->paths->partial_pathlist), &kept->partial_hashed);
 	foreach(lc, paths)
 		add_path(kept->paths, lfirst(lc));
 	foreach(lc, partial)
 		add_partial_path(kept->paths, lfirst(lc));
 
+	kept->sorted = add_sorted_join(kept->sorted, merged);
+	kept->partial_sorted = add_sorted_join(kept->partial_sorted, partial_merged);
+	ours = sorted_joins_to_offer(kept->sorted, kept->paths->pathlist, &kept->hashed);
+	if (ours != NIL && message_level_is_interesting(DEBUG1))
+		log_join(least_cost(ours), least_cost(kept->paths->pathlist));
+
 	foreach(lc, kept->paths->pathlist)
 		add_path(joinrel, copy_join_path(lfirst(lc)));
 	foreach(lc, kept->paths->partial_pathlist)
 		add_partial_path(joinrel, copy_join_path(lfirst(lc)));
+	foreach(lc, ours)
+		add_path(joinrel, lfirst(lc));
+	foreach(lc, sorted_joins_to_offer(kept->partial_sorted, kept->paths->partial_pathlist, &kept->partial_hashed))
+		add_partial_path(joinrel, lfirst(lc));
 }
 
 /* The hook's work for one pair of relations. */
@@ -592,8 +739,8 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	.jointype = jointype,.extra = extra};
 	KeptPaths  *kept;
 	JoinPair   *pair;
-	Path	   *merged = NULL;
-	Path	   *partial_merged = NULL;
+	SortedJoin	merged = {0};
+	SortedJoin	partial_merged = {0};
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || outer == NULL || inner == NULL ||
 		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows)
@@ -618,7 +765,7 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	pair->inner = innerrel;
 	pair->jointype = compat_plain_jointype(jointype);
 	kept->pairs = lappend(kept->pairs, pair);
-	offer_all(kept, joinrel, merged, partial_merged);
+	offer_all(kept, joinrel, &merged, &partial_merged);
 }
 
 static void
