@@ -44,6 +44,8 @@ SELECT result FROM check_sort('SELECT n FROM grouped EXCEPT ALL SELECT n FROM gr
 -- INTERSECT and EXCEPT above our sorts: of all rows up to 17, of each side from 18 on
 SELECT replace(who_groups('SELECT k FROM grouped INTERSECT SELECT k FROM grouped_too'), 'GpuSort, GpuSort', 'GpuSort');
 SELECT replace(who_groups('SELECT k FROM grouped EXCEPT ALL SELECT k FROM grouped_too'), 'GpuSort, GpuSort', 'GpuSort');
+-- PostgreSQL estimates as many values as rows, but a remainder has few
+SELECT who_groups('SELECT k % 10 FROM grouped INTERSECT SELECT k % 10 FROM grouped_too');
 SELECT who_groups('SELECT s FROM grouped INTERSECT SELECT s FROM grouped_few');
 -- joins
 SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped y USING (k)');

@@ -372,6 +372,26 @@ change_sort(const Grouping *grouping, const SortPath *sort, CostChange *change)
 			   input->total_cost + cost_of_us(cost.sort_us + cost.rows_us) - sort->path.total_cost);
 }
 
+/*
+ * The greatest possible number of different rows of a subquery's scan, or of an Append's first
+ * one; HUGE_VAL: no limit known.
+ */
+static double
+most_rows(const Path *path)
+{
+	double		most = 1;
+	ListCell   *lc;
+
+	path = path_below_projection(path);
+	if (IsA(path, AppendPath) && ((const AppendPath *) path)->subpaths != NIL)
+		path = path_below_projection(linitial(((const AppendPath *) path)->subpaths));
+	if (!IsA(path, SubqueryScanPath))
+		return HUGE_VAL;
+	foreach(lc, ((const SubqueryScanPath *) path)->subpath->pathtarget->exprs)
+		most *= most_values(lfirst(lc));
+	return most;
+}
+
 /* The change of a SetOp's own cost. */
 static void
 change_setop(const SetOpPath *setop, CostChange *change)
@@ -396,6 +416,7 @@ change_setop(const SetOpPath *setop, CostChange *change)
 	}
 	count_keys(compat_setop_clause(setop), setop->path.pathtarget, &facts);
 	facts.setop = true;
+	facts.groups = Min(facts.groups, most_rows(left));
 	if (hashed)
 	{
 		startup = total;
