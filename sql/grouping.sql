@@ -30,6 +30,8 @@ SELECT who_groups('SELECT id % 100000, max(n), max(s) FROM grouped GROUP BY 1');
 -- above keys in memory a GpuSort Aggregate is cheaper than a hash table for few groups, too
 SELECT who_groups('SELECT id % 100, count(*) FROM grouped GROUP BY 1');
 SET work_mem = '256MB';
+-- above rows in memory, few groups of text are sorted, too
+SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
 -- the sort for grouping also gives the order of the result
 SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY k ORDER BY k');
 SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY n, k ORDER BY k DESC, n');
@@ -219,8 +221,11 @@ BEGIN
 	compiled_alike := (cost_and_jit(query)).jit = alike;
 	PERFORM set_config('jit', 'off', true);
 END $$;
+-- so little memory that these rows are not sorted
+SET work_mem = '2MB';
 SELECT * FROM check_jit('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
 SELECT * FROM check_jit('SELECT upper(s), count(*) + 1 FROM grouped GROUP BY s');
+SET work_mem = '256MB';
 SELECT * FROM check_jit('SELECT s FROM grouped GROUP BY s LIMIT 1000');
 SELECT * FROM check_jit('SELECT s FROM grouped UNION ALL SELECT DISTINCT s FROM grouped');
 SET enable_mergejoin = off;
