@@ -99,13 +99,13 @@ $s->quit;
 
 # groups, joins and numbered rows: as much memory as PostgreSQL's nodes above a Sort take
 for my $case (
-	[ 'DISTINCT, all values differ', 'SELECT DISTINCT k, id FROM big', 'Unique,GpuSort' ],
-	[ 'DISTINCT, few values', 'SELECT DISTINCT k % 100 FROM big', 'Unique,GpuSort' ],
-	[ 'DISTINCT ON', 'SELECT DISTINCT ON (k / 4) k, id FROM big ORDER BY k / 4, id DESC', 'Unique,GpuSort' ],
+	[ 'DISTINCT, all values differ', 'SELECT DISTINCT k, id FROM big', 'GpuSort' ],
+	[ 'DISTINCT, few values', 'SELECT DISTINCT k % 100 FROM big', 'GpuSort' ],
+	[ 'DISTINCT ON', 'SELECT DISTINCT ON (k / 4) k, id FROM big ORDER BY k / 4, id DESC', 'GpuSort' ],
 	[ 'groups', 'SELECT k, count(*), max(id) FROM big GROUP BY k', 'GpuSort Aggregate,GpuSort' ],
 	[ 'a median of each group', 'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM big GROUP BY k % 2',
 		'GpuSort Aggregate,GpuSort' ],
-	[ 'UNION', 'SELECT k FROM big UNION SELECT -k FROM big', 'Unique,GpuSort' ],
+	[ 'UNION', 'SELECT k FROM big UNION SELECT -k FROM big', 'GpuSort' ],
 	[ 'ntile', 'SELECT ntile(4) OVER (PARTITION BY k % 2 ORDER BY id) FROM big', 'GpuSort Window,GpuSort' ],
 	[ 'merge join', 'SELECT a.id, b.id FROM big a JOIN big b USING (k)', 'Merge Join,GpuSort,GpuSort' ])
 {
