@@ -382,6 +382,12 @@ extern double gpu_sort_us(AlgorithmId id, const RouteFacts *facts);
  */
 extern const Algorithm *gpu_choose(const RouteFacts *facts, double *us);
 
+/*
+ * A GPU drops duplicates if at most this share of the rows is expected to stay.  Otherwise
+ * checking the groups would take longer than returning all rows.
+ */
+#define GPU_DROP_SHARE		0.9
+
 /* Facts for the decision to move a sort's rows to a GPU. */
 typedef struct GpuRowsFacts
 {

@@ -12,8 +12,7 @@
  * and skewed keys need another algorithm.
  *
  * A sort with distinct columns lets the device drop duplicates if its keys are exact in
- * these columns and at most DROP_SHARE of the rows are expected to stay.  Otherwise checking
- * the groups would take longer than returning all rows.
+ * these columns and at most GPU_DROP_SHARE of the rows are expected to stay.
  */
 #include "postgres.h"
 
@@ -27,8 +26,6 @@
 #include "service/service.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
-
-#define DROP_SHARE		0.9
 
 /* Fills the facts that the CPU's algorithms depend on, for the rows of the key buffer. */
 static void
@@ -74,7 +71,7 @@ fill_drop_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *la
 	if (!test.exact || test.cut >= Max(layout->total_bits, 1))
 		return;
 	kept = distinct_expected(env, keybuf, facts->n);
-	if (kept > facts->n * DROP_SHARE)
+	if (kept > facts->n * GPU_DROP_SHARE)
 		return;
 	facts->gpu.drop = facts->gpu.keys_back = true;
 	facts->gpu.equal_bit = test.cut;
@@ -157,6 +154,10 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 		gpusort_route_decide(facts, decision);
 	}
 	facts->gpu.why_not = decision->forced_why_not;
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: the keys of %zu rows, of which %.0f return: %.1f ms on the CPU, %s %.1f ms",
+							 facts->n, facts->gpu.rows_back > 0 ? facts->gpu.rows_back : (double) facts->n,
+							 decision->cpu_us / 1000, decision->algorithm->name, decision->predicted_us / 1000)));
 	return algorithm_on_gpu(decision->algorithm);
 }
 
@@ -188,6 +189,20 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 			return false;
 	}
 	return keys_gain(env, keybuf, layout, key_width, facts, decision);
+}
+
+/* Does sending the rows to a GPU gain?  Logs the prediction. */
+static bool
+rows_gain(const GpuRowsFacts *gain)
+{
+	double		us = gpu_rows_gain_us(gain);
+
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: a GPU saves %.1f ms with %.0f rows, of which %.0f return: sort %.1f ms, "
+							 "on the CPU %.1f ms",
+							 us / 1000, gain->rows, gain->rows_back > 0 ? gain->rows_back : gain->rows,
+							 gain->gpu_sort_us / 1000, gain->cpu_sort_us / 1000)));
+	return us > 0;
 }
 
 /* Chooses the GPU's best algorithm without regard to the CPU. */
@@ -268,7 +283,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.cpu_sort_us = decision->predicted_us;
 	facts->device = device_state();
 	choose_for_rows(facts, &gain, decision);
-	if (decision->algorithm == NULL || gpu_rows_gain_us(&gain) <= 0)
+	if (decision->algorithm == NULL || !rows_gain(&gain))
 		return false;
 
 	/* the GPU would gain: sample the keys */
@@ -278,7 +293,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	if (gain.ordered)
 		gain.cpu_sort_us = 0;
 	choose_for_rows(facts, &gain, decision);
-	return gpu_rows_gain_us(&gain) > 0;
+	return rows_gain(&gain);
 }
 
 bool

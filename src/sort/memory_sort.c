@@ -575,7 +575,9 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
+	/* a batch of rows that is sorted in the cache gains nothing on a device */
 	if ((early != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
+		(!env->keep_keys || env->spec.keys_only || gpusort_forced_algorithm() != NULL) &&
 		sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 	{
 		if (!env->spec.keys_only)

@@ -86,6 +86,13 @@ like(route('SELECT id FROM t ORDER BY k', 'SET gpusort.algorithm = gpu_onehot;')
 same('SELECT few FROM t ORDER BY few', $_, "SET gpusort.algorithm = $_; SET gpusort.verify = on;")
 	for ('gpu_counting', 'gpu_hp', 'gpu_hp0', 'gpu_hp1');
 
+# a sort of rows that drops duplicates early asks the router for its last batch at most
+my ($out, $err) = ('', '');
+$node->psql('postgres', "SET enable_hashagg = off; SET client_min_messages = debug1; "
+	. "EXPLAIN (ANALYZE, COSTS OFF) SELECT DISTINCT ON (few) few, id FROM t", stdout => \$out, stderr => \$err);
+like($out, qr/Duplicates Dropped: batches=[1-9]/, 'duplicates are dropped early');
+cmp_ok(scalar(() = $err =~ /gpusort: the keys of \d+ rows/g), '<', 2, 'the router is asked at most once');
+
 # gpusort_route() makes the same choice
 my $first = 'SELECT algorithm, chosen, predicted_ms > 0, reason FROM gpusort_route(%s) LIMIT 1';
 for my $case ([ '400000, 32', qr/^gpu_bucket\|t\|t\|gpu bucket: 32-bit keys, 400000 rows, device ready$/ ],
