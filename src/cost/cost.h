@@ -388,6 +388,10 @@ extern const Algorithm *gpu_choose(const RouteFacts *facts, double *us);
  */
 #define GPU_DROP_SHARE		0.9
 
+/* Nanoseconds of a CPU sort to write a row to a run, and to read and merge it */
+#define RUN_ROW_NS			25.0
+#define RUN_BYTE_NS			0.4 /* per byte of row and key */
+
 /* Facts for the decision to move a sort's rows to a GPU. */
 typedef struct GpuRowsFacts
 {

@@ -29,7 +29,6 @@
 #define HOST_RIDS_NS	0.6		/* per row: rids to and from pinned chunks */
 #define FAULT_NS		0.09	/* per byte: first touch of memory */
 #define MISS_NS			6.3		/* per row: return it from a random address */
-#define SPILL_NS		1.2		/* per byte: write to a run and merge */
 #define MOVE_NS			0.15	/* per byte: copy rows to pinned chunks */
 
 /* Per byte and direction: bus time that the other terms contain. */
@@ -327,6 +326,7 @@ gpu_rows_gain_us(const GpuRowsFacts *facts)
 	double		all_memory = fmax(facts->all_memory, facts->device_memory);
 	double		stay = known ? fmin(all_memory / facts->device_bytes, 1) : 1;
 	double		unrepeated = facts->resolver ? 1 - facts->repeated : 1;
+	double		spill_ns = spills ? in_runs * (rows * RUN_ROW_NS + bytes * RUN_BYTE_NS) : 0;
 	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bus_ns -
 		(facts->resolver ? rows * RESOLVE_NS : 0);
 
@@ -335,7 +335,7 @@ gpu_rows_gain_us(const GpuRowsFacts *facts)
 	else
 		ns += stay * ((facts->ordered ? 0 : unrepeated * back * MISS_NS) +
 					  unrepeated * to_come * facts->row_bytes * FAULT_NS +
-					  (spills ? in_runs * bytes * SPILL_NS : 0) - (in_parts ? rows * ROW_MERGE_NS : 0));
+					  spill_ns - (in_parts ? rows * ROW_MERGE_NS : 0));
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }
 

@@ -297,6 +297,7 @@ typedef struct SortCostFacts
 	double		groups;			/* expected rows without duplicates, if these are
 								 * dropped; otherwise 0 */
 	bool		in_order;		/* the input is in order or in reverse order */
+	bool		keys_only;		/* a serial sort makes the rows of their keys */
 	const KeyColumn *keys;
 	int			nkeys;
 } SortCostFacts;

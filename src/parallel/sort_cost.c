@@ -34,12 +34,26 @@
 #define STORE_BYTE_NS			0.1 /* copying a byte of it to new memory */
 #define COMPARE_NS				50.0	/* compare values by the comparator */
 #define RETURN_NS				15.0	/* return a row from random memory */
+#define RETURN_KEYS_NS			5.0 /* make a row of its keys */
+
+/* Duplicates that the sort drops */
+#define DROP_NS					1.0 /* compare a key with the one before */
+#define DROP_COMPARE_NS			15.0	/* compare the values as well, if keys
+										 * are inexact */
+#define REBUFFER_NS				15.0	/* keep a row for the next batch */
+#define DISTINCT_EARLY_SHARE	0.5 /* values per row of a batch that is
+									 * sorted early */
+
+/* Memory of a row beside the row and its key: row id, record, the kernel's scratch */
+#define SORT_BYTES				24.0
 
 /* External sort */
-#define SPILL_BYTE_NS			0.9 /* write a byte to a run, read, merge */
-#define SPILL_IN_ORDER_BYTE_NS	0.8 /* the same if the runs follow each other */
+#define SPILL_KEYS_NS			25.0	/* further time per row, if the rows
+										 * are their keys */
+#define SPILL_IN_ORDER_BYTE_NS	0.25	/* the byte's time if the runs follow
+										 * each other */
 #define SPILL_CACHED_RUNS		10	/* runs whose merge stays in the CPU cache */
-#define SPILL_DOUBLING_NS		8.0 /* per row and further doubling of runs */
+#define SPILL_DOUBLING_NS		2.0 /* per row and further doubling of runs */
 
 /* Exchange between processes */
 /* copying a row to a block and making its key again */
@@ -56,6 +70,8 @@
 #define STREAM_NS				4.0 /* return a row from the device */
 #define STREAM_BYTE_NS			0.12	/* a byte of it */
 #define RESOLVE_NS				5.0 /* compare a row's key with the next */
+#define CHECK_GROUP_NS			10.0	/* check key and group of a row
+										 * without duplicates */
 #define DEVICE_SETUP_US			5000.0	/* job's memory, barrier */
 
 /* Upper limit of the row count that the router is asked about */
@@ -67,6 +83,7 @@ typedef struct CostKeys
 	int			bits;			/* width of a row's normalized key */
 	int			computed;		/* columns whose keys a function computes */
 	bool		needs_comparator;	/* values are ordered by the comparator */
+	bool		inexact;		/* equal keys may belong to different values */
 } CostKeys;
 
 /* Adds up the sort columns. */
@@ -81,7 +98,15 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 		sum->bits += key_traits[kind].words * (key_traits[kind].wide ? 64 : 32);
 		sum->computed += key_traits[kind].computed ? 1 : 0;
 		sum->needs_comparator |= key_traits[kind].needs_comparator;
+		sum->inexact |= !key_traits[kind].exact;
 	}
+}
+
+/* Bytes of a row's key. */
+static double
+key_bytes(const CostKeys *keys)
+{
+	return keys->bits / 8;
 }
 
 /* Time to make a row's key. */
@@ -91,44 +116,39 @@ key_ns(const CostKeys *keys)
 	return KEY_NS + keys->computed * COMPUTED_KEY_NS;
 }
 
-/* Time to store a row and its key. */
+/* Time to store a row and its key.  cached: in memory that is in use already. */
 static double
-store_ns(const CostKeys *keys, double row_bytes)
+store_ns(const SortCostFacts *sort, const CostKeys *keys, bool cached)
 {
-	return STORE_NS + (row_bytes + keys->bits / 8) * STORE_BYTE_NS;
+	double		bytes = key_bytes(keys) + (sort->keys_only ? 0 : sort->row_bytes);
+
+	return (sort->keys_only ? 0 : STORE_NS) + (cached ? 0 : bytes * STORE_BYTE_NS);
+}
+
+/* Time to return a row. */
+static double
+return_ns(const SortCostFacts *sort)
+{
+	return sort->keys_only ? RETURN_KEYS_NS : RETURN_NS;
 }
 
 /* Describes a CPU sort of n rows in memory to the router. */
 static void
-cpu_facts(const CostKeys *keys, double n, double row_bytes, bool in_order, int participants,
-		  RouteFacts *facts)
+cpu_facts(const SortCostFacts *sort, const CostKeys *keys, double n, int participants, RouteFacts *facts)
 {
-	double		rids = Min(n * row_bytes / 8, (double) UINT32_MAX);
+	double		rids = sort->keys_only ? 0 : Min(n * sort->row_bytes / 8, (double) UINT32_MAX);
 
 	memset(facts, 0, sizeof(*facts));
 	/* an estimate may exceed the range of size_t */
 	facts->n = (size_t) Min(n, ROUTER_MAX_ROWS);
-	facts->format = SORT_REC_PACKED;
-	facts->begin_bit = 1 + pg_leftmost_one_pos64((uint64) rids | 1);
-	facts->end_bit = Min(facts->begin_bit + keys->bits, 64);
+	facts->format = sort->keys_only && keys->bits > 64 ? SORT_REC_128 : SORT_REC_PACKED;
+	facts->begin_bit = sort->keys_only ? 0 : 1 + pg_leftmost_one_pos64((uint64) rids | 1);
+	facts->end_bit = Min(facts->begin_bit + keys->bits, facts->format == SORT_REC_128 ? 128 : 64);
 	facts->rids_ascending = true;
-	facts->order_known = in_order;
-	facts->ascents = in_order ? facts->n - 1 : 0;
+	facts->order_known = sort->in_order;
+	facts->ascents = sort->in_order ? facts->n - 1 : 0;
 	facts->threads = sort_threads_most(participants);
 	facts->device = DEVICE_STATE_NONE;
-}
-
-/* Time for runs of work_mem each, written and merged; 0 if the rows fit. */
-static double
-spill_ns(double n, double bytes, bool in_order)
-{
-	double		runs = bytes / (work_mem * 1024.0);
-
-	if (runs <= 1)
-		return 0;
-	if (in_order)
-		return bytes * SPILL_IN_ORDER_BYTE_NS;
-	return bytes * SPILL_BYTE_NS + n * SPILL_DOUBLING_NS * Max(0, log2(runs / SPILL_CACHED_RUNS));
 }
 
 /* Expected number of rows that stay of n of the rows, if duplicates are dropped. */
@@ -141,9 +161,70 @@ kept_of(const SortCostFacts *facts, double n)
 	return groups < 1 ? n : groups * (1 - pow(1 - n / all, all / groups));
 }
 
+/* How a CPU sort in one process divides its rows. */
+typedef struct CpuBatches
+{
+	double		n;				/* number of batches */
+	double		rows;			/* rows of a batch, which are sorted at a time */
+	double		kept;			/* rows without duplicates, of all rows */
+	double		rebuffered;		/* rows that stay in memory for a next batch,
+								 * of all batches together */
+	double		spilled;		/* rows that are written to runs */
+	bool		early;			/* duplicates are dropped while the batch is
+								 * in the cache */
+} CpuBatches;
+
 /*
- * Cost of sorting n of the rows on the CPU in one process.  Returns the kernel's
- * part.
+ * Divides n of the rows as sort/distinct.c and sort/sorter.c do: a batch has what fits the
+ * memory, and becomes a run without its duplicates.  If there are few values, a batch
+ * has DISTINCT_EARLY_BYTES, and its remaining rows are the first of the next one.
+ */
+static void
+cpu_batches(const SortCostFacts *sort, const CostKeys *keys, double n, CpuBatches *batches)
+{
+	double		row_bytes = key_bytes(keys) + SORT_BYTES + (sort->keys_only ? 0 : sort->row_bytes);
+	double		memory = Max(1, work_mem * 1024.0 / row_bytes);
+	double		early = Min(memory, DISTINCT_EARLY_BYTES / row_bytes);
+
+	memset(batches, 0, sizeof(*batches));
+	batches->kept = kept_of(sort, n);
+	batches->early = n > early && batches->kept <= early * DISTINCT_EARLY_SHARE;
+	if (batches->early)
+	{
+		batches->rows = Min(memory, Max(early, DISTINCT_GROWTH * batches->kept));
+		batches->n = n / (batches->rows - batches->kept);
+		batches->rebuffered = batches->n * batches->kept;
+		return;
+	}
+	batches->rows = Min(n, memory);
+	batches->n = n / batches->rows;
+	if (n > memory)
+		batches->spilled = batches->n * kept_of(sort, batches->rows);
+}
+
+/* Time to write and merge the batches' runs. */
+static double
+spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batches)
+{
+	double		bytes = key_bytes(keys) + (sort->keys_only ? 0 : sort->row_bytes);
+
+	if (sort->in_order)
+		return batches->spilled * bytes * SPILL_IN_ORDER_BYTE_NS;
+	return batches->spilled *
+		(RUN_ROW_NS + bytes * RUN_BYTE_NS + (sort->keys_only ? SPILL_KEYS_NS : 0) +
+		 SPILL_DOUBLING_NS * Max(0, log2(batches->n / SPILL_CACHED_RUNS)));
+}
+
+/* Time to find and drop this number of duplicates. */
+static double
+drop_ns(const CostKeys *keys, double duplicates)
+{
+	return duplicates * (DROP_NS + (keys->inexact ? DROP_COMPARE_NS : 0));
+}
+
+/*
+ * Cost of sorting n of the rows on the CPU in one process, in these batches.  Returns the
+ * kernel's part.
  *
  * With a bound only the keys of most rows are read.  In an unordered input the
  * first rows up to the bound are stored, and then a row with probability
@@ -151,103 +232,99 @@ kept_of(const SortCostFacts *facts, double n)
  */
 static double
 cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int participants,
-			SortCost *cost)
+			CpuBatches *batches, SortCost *cost)
 {
 	RouteFacts	facts;
 	RouteDecision decision;
-	double		row_bytes = sort->row_bytes;
 	double		bound = sort->bound;
 	bool		bounded = bound > 0 && 2 * bound < n;
 	double		stored = bounded ? bound * (1 + log(n / bound)) : n;
-	double		kept = bounded ? 2 * bound : n;
-	double		spill = spill_ns(kept, kept * (row_bytes + keys->bits / 8), sort->in_order);
+	double		kernel_us;
+	double		spill;
 
-	cpu_facts(keys, stored, row_bytes, sort->in_order, participants, &facts);
+	cpu_batches(sort, keys, bounded ? 2 * bound : n, batches);
+	spill = spill_ns(sort, keys, batches);
+	cpu_facts(sort, keys, bounded ? stored : batches->rows, participants, &facts);
 	gpusort_model_refresh(facts.n);
 	gpusort_route_decide(&facts, &decision);
-	cost->sort_us = decision.predicted_us +
-		(n * key_ns(keys) + stored * store_ns(keys, row_bytes) + spill / 2) / 1000;
+	kernel_us = decision.predicted_us * (bounded ? 1 : batches->n);
+	cost->sort_us = kernel_us +
+		(n * key_ns(keys) + stored * store_ns(sort, keys, batches->early) + spill / 2 +
+		 batches->rebuffered * REBUFFER_NS) / 1000;
 	if (keys->needs_comparator)
-		cost->sort_us += stored * log2(stored) * COMPARE_NS / 1000;
-	cost->rows_us = (kept_of(sort, n) * RETURN_NS + spill / 2) / 1000;
-	return decision.predicted_us;
+		cost->sort_us += stored * log2(bounded ? stored : batches->rows) * COMPARE_NS / 1000;
+	if (sort->groups > 0)
+		cost->sort_us += drop_ns(keys, n - batches->kept) / 1000;
+	cost->rows_us = (kept_of(sort, n) * return_ns(sort) + spill / 2) / 1000;
+	return kernel_us;
 }
 
-/* Describes a GPU sort of n rows' keys to the router; false if there is no GPU. */
+/*
+ * Describes a GPU sort of the keys of n rows to the router; false if there is no GPU.
+ * Rows, or their row ids, come back, with the keys if these are compared there.
+ */
 static bool
-gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
+gpu_facts(const SortCostFacts *sort, const CostKeys *keys, double n, RouteFacts *facts)
 {
 	DeviceState device = device_state();
+	double		kept = kept_of(sort, n);
 
 	if (device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE)
 		return false;
-	cpu_facts(keys, n, row_bytes, false, 0, facts);
+	cpu_facts(sort, keys, n, 0, facts);
+	facts->order_known = false;
+	facts->ascents = 0;
 	facts->device = DEVICE_STATE_READY;
 	facts->gpu.key_width = device_key_width(keys->bits);
 	facts->gpu.key_bits = Min(keys->bits, 128);
 	facts->gpu.keys_back = keys->computed > 0;
+	if (sort->groups > 0 && !keys->inexact && kept <= n * GPU_DROP_SHARE)
+	{
+		facts->gpu.drop = facts->gpu.keys_back = true;
+		facts->gpu.rows_back = kept;
+	}
 	facts->gpu.algorithms = device_algorithms();
 	device_learn_facts(facts, NULL, NULL);
 	return true;
 }
 
-/*
- * Time that a GPU is expected to save; 0 if there is none.  by_key: the CPU sorts keys
- * without rows.
- */
+/* Time that a GPU is expected to save that sorts rows, or their keys alone; 0 if there is none. */
 static double
-gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us, bool by_key)
+gpu_saves_us(const SortCostFacts *sort, const CostKeys *keys, double n, const CpuBatches *batches,
+			 double kernel_us)
 {
 	RouteFacts	facts;
 	GpuRowsFacts gain = {0};
 
-	if (!gpu_facts(keys, n, row_bytes, &facts))
+	if (!gpu_facts(sort, keys, n, &facts))
 		return 0;
+	facts.gpu.keys_only = sort->keys_only;
+	facts.gpu.keys_back |= sort->keys_only;
 	gpu_copy_ns(&facts, &gain.up_ns, &gain.down_ns);
-	gain.rows = n;
-	gain.row_bytes = row_bytes;
-	gain.key_cost = keys->bits / 8;
-	gain.resolver = keys->computed > 0;
-	/* keys come back from memory in order */
-	gain.ordered = by_key;
-	gain.memory = work_mem * 1024.0;
-	gain.cpu_sort_us = kernel_us;
 	gain.gpu_sort_us = HUGE_VAL;
 	if (gpu_choose(&facts, &gain.gpu_sort_us) == NULL)
 		return 0;
+	if (sort->keys_only)
+		return batches->spilled > 0 ? 0 : Max(0, kernel_us - gain.gpu_sort_us);
+	gain.rows = n;
+	gain.rows_back = facts.gpu.rows_back;
+	gain.run_rows_back = batches->spilled;
+	gain.row_bytes = sort->row_bytes;
+	gain.key_cost = key_bytes(keys) + SORT_BYTES;
+	gain.resolver = keys->computed > 0;
+	gain.memory = work_mem * 1024.0;
+	gain.cpu_sort_us = kernel_us;
 	return Max(0, gpu_rows_gain_us(&gain));
-}
-
-void
-sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
-{
-	double		n = Max(facts->rows, 2);
-	CostKeys	keys;
-	double		kernel_us;
-	double		saves;
-	double		saves_sort;
-	double		least_us;
-
-	sum_keys(facts, &keys);
-	least_us = n * (key_ns(&keys) + store_ns(&keys, facts->row_bytes)) / 1000;
-	kernel_us = cost_on_cpu(facts, &keys, n, 0, cost);
-	if (facts->bound > 0)
-		return;
-
-	/* a GPU saves sorting and spilling, not the time to store and to return rows */
-	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us, false);
-	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
-	cost->sort_us -= saves_sort;
-	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * RETURN_NS / 1000);
 }
 
 void
 sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *cost)
 {
 	CostKeys	keys;
+	CpuBatches	batches;
 
 	sum_keys(facts, &keys);
-	(void) cost_on_cpu(facts, &keys, Max(facts->rows, 2), participants, cost);
+	(void) cost_on_cpu(facts, &keys, Max(facts->rows, 2), participants, &batches, cost);
 }
 
 /* Number of participants that sort rows. */
@@ -267,8 +344,10 @@ sort_cost_concurrency(int workers, bool leader)
 static void
 cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
+	SortCostFacts share = *facts;
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
+	CpuBatches	batches;
 	bool		two_levels = workers >= EXCHANGE_TWO_LEVEL_WORKERS;
 	int			participants = sorting_participants(workers, leader);
 	double		concurrency = sort_abreast(participants);
@@ -279,8 +358,10 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	bool		all_run = sort_abreast(workers + 1) >= workers + 1;
 	double		sent = participants * kept_of(facts, n / participants);
 
+	/* the participants send rows */
+	share.keys_only = false;
 	sum_keys(facts, &keys);
-	(void) cost_on_cpu(facts, &keys, Max(n / participants, 2), participants, cost);
+	(void) cost_on_cpu(&share, &keys, Max(n / participants, 2), participants, &batches, cost);
 	write_ns += keys.computed * COMPUTED_KEY_NS;
 	/* with two levels, rows are merged and copied once more */
 	if (two_levels)
@@ -315,11 +396,13 @@ device_key_bits(const SortCostFacts *facts, bool *resolver)
 
 /*
  * Cost if all participants send their rows to a device and the leader returns
- * them; false if that is not possible.
+ * them; false if that is not possible.  forced: even if participants would drop duplicates
+ * that a device leaves.
  */
 static bool
-cost_of_device(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
+cost_of_device(const SortCostFacts *facts, int workers, bool leader, bool forced, SortCost *cost)
 {
+	SortCostFacts sent = *facts;
 	double		n = Max(facts->rows, 2);
 	double		concurrency = sort_abreast(workers + (leader ? 1 : 0));
 	double		gpu_us = HUGE_VAL;
@@ -329,19 +412,25 @@ cost_of_device(const SortCostFacts *facts, int workers, bool leader, SortCost *c
 	double		row_ns = STREAM_NS + facts->row_bytes * STREAM_BYTE_NS;
 	RouteFacts	gpu;
 	CostKeys	keys;
-	double		back = kept_of(facts, n);
+	double		back;
 	bool		resolver;
 
 	sum_keys(facts, &keys);
 	keys.bits = device_key_bits(facts, &resolver);
-	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&keys, n, facts->row_bytes, &gpu))
+	sent.keys_only = false;
+	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&sent, &keys, n, &gpu))
 		return false;
-	gpu.gpu.keys_back = gpu.gpu.drop = facts->groups > 0;
-	gpu.gpu.rows_back = back;
+	/* participants drop what a device cannot drop */
+	if (workers > 0 && facts->groups > 0 && !gpu.gpu.drop && !forced)
+		return false;
+	gpu.gpu.keys_back = gpu.gpu.drop;
+	back = gpu.gpu.drop ? gpu.gpu.rows_back : n;
 	if (gpu_choose(&gpu, &gpu_us) == NULL)
 		return false;
 	if (resolver)
 		row_ns += RESOLVE_NS;
+	if (gpu.gpu.drop)
+		row_ns += CHECK_GROUP_NS;
 	gpu_copy_ns(&gpu, &up_ns, &down_ns);
 	/* copies overlap with taking and returning rows: the slower one counts */
 	bus_ns = facts->row_bytes * up_ns;
@@ -351,57 +440,89 @@ cost_of_device(const SortCostFacts *facts, int workers, bool leader, SortCost *c
 	return true;
 }
 
+/* Time until all rows are returned. */
+static double
+total_us(const SortCost *cost)
+{
+	return cost->sort_us + cost->rows_us;
+}
+
+/*
+ * In a serial sort a GPU saves sorting and spilling, not the time to store and to return
+ * rows.  A sort that drops duplicates early has small batches, which stay on the CPU.
+ */
+void
+sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
+{
+	double		n = Max(facts->rows, 2);
+	CostKeys	keys;
+	CpuBatches	batches;
+	SortCost	device;
+	double		kernel_us;
+	double		saves;
+	double		saves_sort;
+	double		least_us;
+
+	sum_keys(facts, &keys);
+	kernel_us = cost_on_cpu(facts, &keys, n, 0, &batches, cost);
+	if (facts->bound > 0 || batches.early)
+		return;
+	least_us = n * (key_ns(&keys) + store_ns(facts, &keys, false)) / 1000;
+	saves = gpu_saves_us(facts, &keys, n, &batches, kernel_us);
+	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
+	cost->sort_us -= saves_sort;
+	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), batches.kept * return_ns(facts) / 1000);
+	if (facts->keys_only && batches.spilled > 0 && cost_of_device(facts, 0, true, false, &device) &&
+		total_us(&device) < total_us(cost))
+		*cost = device;
+}
+
 void
 sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
 	SortCost	device;
 
 	cost_of_merge(facts, workers, leader, cost);
-	if (cost_of_device(facts, workers, leader, &device) &&
-		device.sort_us + device.rows_us < cost->sort_us + cost->rows_us)
+	if (cost_of_device(facts, workers, leader, false, &device) && total_us(&device) < total_us(cost))
 		*cost = device;
 }
 
 /*
- * Is it better that participants drop duplicates?  A device drops them by exact keys only,
- * and participants drop those of few values while they are in the cache.
+ * Is a sort whose rows go to a GPU faster than one on the CPU, or forced?  The serial sort on
+ * the CPU sorts keys alone; if these fit work_mem, the GPU sorts keys as well.
  */
 static bool
-participants_drop_better(const SortCostFacts *facts)
+prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced, const SortCost *device)
 {
-	bool		resolver;
-	int			bits = device_key_bits(facts, &resolver);
+	SortCost	cpu;
 
-	return facts->groups > 0 &&
-		(resolver || facts->groups * (facts->row_bytes + bits / 8) < DISTINCT_EARLY_BYTES / DISTINCT_GROWTH);
-}
+	if (workers > 0)
+		cost_of_merge(facts, workers, leader, &cpu);
+	else
+	{
+		SortCostFacts by_key = *facts;
+		CostKeys	keys;
+		CpuBatches	batches;
 
-/* Do the keys of a serial sort exceed work_mem, and would a GPU save time that has their rows? */
-static bool
-rows_suit_gpu(const SortCostFacts *facts)
-{
-	double		n = Max(facts->rows, 2);
-	CostKeys	keys;
-	SortCost	cost;
-
-	sum_keys(facts, &keys);
-	/* a key takes its record and the kernel's scratch, too */
-	if (kept_of(facts, n) * (keys.bits / 8 + 2 * sizeof(uint64)) <= work_mem * 1024.0)
-		return false;
-	return gpu_saves_us(&keys, n, facts->row_bytes, cost_on_cpu(facts, &keys, n, 0, &cost), true) > 0;
+		by_key.keys_only = true;
+		sum_keys(facts, &keys);
+		(void) cost_on_cpu(&by_key, &keys, Max(facts->rows, 2), 0, &batches, &cpu);
+		if (batches.spilled == 0)
+			return false;
+	}
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: the rows are sorted in %.1f ms and returned in %.1f ms, "
+							 "with a GPU in %.1f and %.1f ms",
+							 cpu.sort_us / 1000, cpu.rows_us / 1000, device->sort_us / 1000,
+							 device->rows_us / 1000)));
+	return forced || total_us(device) < total_us(&cpu);
 }
 
 bool
 sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced)
 {
-	SortCost	merge;
 	SortCost	device;
 
-	if (workers == 0)
-		return rows_suit_gpu(facts);
-	if (!cost_of_device(facts, workers, leader, &device) ||
-		(!forced && participants_drop_better(facts)))
-		return false;
-	cost_of_merge(facts, workers, leader, &merge);
-	return forced || device.sort_us + device.rows_us < merge.sort_us + merge.rows_us;
+	return cost_of_device(facts, workers, leader, forced, &device) &&
+		prefers_device(facts, workers, leader, forced, &device);
 }

@@ -244,9 +244,14 @@ sort_takes_place(const Grouping *grouping, const Path *path, const Path *input)
 		sort_path_facts(grouping->root, ((const SortPath *) input)->subpath, input->pathkeys, &facts);
 }
 
-/* The same for a path that compares neighbours by the first "keys" pathkeys of its input. */
+/*
+ * The same for a path that compares neighbours by the first "keys" pathkeys of its input.
+ * kept: rows to compare, if the input is a sort whose cost is that of dropping duplicates;
+ * otherwise 0.
+ */
 static void
-change_sorted(const Grouping *grouping, const Path *path, const Path *input, int keys, CostChange *change)
+change_sorted(const Grouping *grouping, const Path *path, const Path *input, int keys, double kept,
+			  CostChange *change)
 {
 	GroupFacts	facts;
 	GroupCost	cost;
@@ -261,6 +266,16 @@ change_sorted(const Grouping *grouping, const Path *path, const Path *input, int
 
 		if (foreach_current_index(lc) < keys && type_is_varlena(member->em_datatype))
 			facts.varlena_keys++;
+	}
+	if (kept > 0)
+	{
+		facts.rows = facts.groups = Min(facts.rows, kept);
+		sorted_group_cost(&facts, &cost);
+		if (sort_takes_place(grouping, path, input))
+			cost.all_us = 0;
+		/* in place of what PostgreSQL counts for comparing all rows */
+		add_change(change, 0, cost_of_us(cost.all_us) - keys * cpu_operator_cost * input->rows);
+		return;
 	}
 	sorted_group_cost(&facts, &cost);
 	if (sort_takes_place(grouping, path, input))
@@ -481,9 +496,9 @@ cost_change(const Grouping *grouping, const Path *path)
 	else if (IsA(path, SortPath))
 		change_sort(grouping, (const SortPath *) path, &change);
 	else if (IsA(path, GroupPath))
-		change_sorted(grouping, path, input, list_length(((const GroupPath *) path)->groupClause), &change);
+		change_sorted(grouping, path, input, list_length(((const GroupPath *) path)->groupClause), 0, &change);
 	else if (COMPAT_IS_UNIQUE_PATH(path))
-		change_sorted(grouping, path, input, compat_unique_keys(path), &change);
+		change_sorted(grouping, path, input, compat_unique_keys(path), 0, &change);
 	return change;
 }
 
@@ -492,9 +507,12 @@ cost_change(const Grouping *grouping, const Path *path)
  * ------------------------------------------------------------------------
  */
 
-/* Sets the true cost of a new path above an input that has its true cost.  Returns the path. */
+/*
+ * Sets the true cost of a new path above an input that has its true cost.  kept: expected
+ * rows of the input, if it is a sort that drops duplicates; otherwise 0.  Returns the path.
+ */
 static Path *
-at_true_cost(const Grouping *grouping, Path *path, const Path *input)
+at_true_cost(const Grouping *grouping, Path *path, const Path *input, double kept)
 {
 	CostChange	change = {0};
 
@@ -504,7 +522,7 @@ at_true_cost(const Grouping *grouping, Path *path, const Path *input)
 		change_setop((const SetOpPath *) path, &change);
 	else
 		change_sorted(grouping, path, input, COMPAT_IS_UNIQUE_PATH(path) ? compat_unique_keys(path) :
-					  list_length(input->pathkeys), &change);
+					  list_length(input->pathkeys), kept, &change);
 	apply_change(path, &change);
 	return path;
 }
@@ -558,20 +576,25 @@ offer_distinct(Grouping *grouping, double groups)
 	/* the ORDER BY's order contains that of DISTINCT, or the other way round */
 	if (columns < list_length(root->sort_pathkeys))
 		pathkeys = root->sort_pathkeys;
+	/* a sort below drops the duplicates, if the rows come from one */
+	if (pathkeys_contained_in(pathkeys, input_rel->cheapest_total_path->pathkeys))
+		return;
 	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys, grouping->groups);
 	if (path == NULL)
 		return;
-	offer(grouping, at_true_cost(grouping, compat_create_unique_path(root, rel, path, columns, groups), path));
+	offer(grouping, at_true_cost(grouping, compat_create_unique_path(root, rel, path, columns, groups), path,
+								 grouping->groups));
 
 	partial = partial_to_group(grouping);
 	if (partial == NULL || root->parse->hasDistinctOn)
 		return;
 	partial_groups = estimate_num_groups(root, get_sortgrouplist_exprs(clause, root->parse->targetList),
 										 partial->rows, NULL, NULL);
-	partial = sort_path_partial(root, rel, partial, pathkeys);
-	path = at_true_cost(grouping, compat_create_unique_path(root, rel, partial, columns, partial_groups), partial);
-	partial = gather_sorted(root, rel, path, pathkeys);
-	offer(grouping, at_true_cost(grouping, compat_create_unique_path(root, rel, partial, columns, groups), partial));
+	partial = sort_path_partial(root, rel, partial, pathkeys, partial_groups);
+	path = compat_create_unique_path(root, rel, partial, columns, partial_groups);
+	partial = gather_sorted(root, rel, at_true_cost(grouping, path, partial, partial_groups), pathkeys);
+	path = compat_create_unique_path(root, rel, partial, columns, groups);
+	offer(grouping, at_true_cost(grouping, path, partial, 0));
 }
 
 /* An Agg or Group path above a sorted path. */
@@ -588,7 +611,8 @@ group_sorted(const Grouping *grouping, RelOptInfo *rel, Path *sorted, AggSplit s
 										costs, groups);
 	else
 		path = (Path *) create_group_path(root, rel, sorted, clause, having, groups);
-	return at_true_cost(grouping, path, sorted);
+	return at_true_cost(grouping, path, sorted,
+						!root->parse->hasAggs && split == AGGSPLIT_SIMPLE ? grouping->groups : 0);
 }
 
 /* GROUP BY */
@@ -624,7 +648,7 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra, double groups)
 		return;
 	partial_groups = estimate_num_groups(root, get_sortgrouplist_exprs(compat_group_clause(root), extra->targetList),
 										 partial->rows, NULL, NULL);
-	path = group_sorted(grouping, partial_rel, sort_path_partial(root, partial_rel, partial, pathkeys),
+	path = group_sorted(grouping, partial_rel, sort_path_partial(root, partial_rel, partial, pathkeys, 0),
 						AGGSPLIT_INITIAL_SERIAL, NIL, &extra->agg_partial_costs, partial_groups);
 	path = gather_sorted(root, partial_rel, path, pathkeys);
 	offer(grouping, group_sorted(grouping, rel, path, AGGSPLIT_FINAL_DESERIAL, having, &extra->agg_final_costs,
@@ -837,7 +861,7 @@ sorted_union(Grouping *grouping, const AggPath *agg)
 		return NULL;
 	grouping->groups = different_rows(agg->subpath);
 	return at_true_cost(grouping, compat_create_unique_path(root, path->parent, sorted, list_length(pathkeys),
-															path->rows), sorted);
+															path->rows), sorted, grouping->groups);
 }
 
 /* INTERSECT, EXCEPT: a SetOp above our sorts instead of a hashed one; NULL if there is none. */
@@ -865,7 +889,7 @@ sorted_setop(Grouping *grouping, const SetOpPath *setop)
 		if (inputs[i] == NULL)
 			return NULL;
 	}
-	return at_true_cost(grouping, compat_create_sorted_setop(root, setop, inputs[0], inputs[1]), inputs[0]);
+	return at_true_cost(grouping, compat_create_sorted_setop(root, setop, inputs[0], inputs[1]), inputs[0], 0);
 }
 
 /* UNION, INTERSECT and EXCEPT: a sorted path for each hashed path */

@@ -478,7 +478,7 @@ partial_merge_join(const MergeOrder *order)
 	outer = linitial(order->outerrel->partial_pathlist);
 	if (inner == NULL || outer->rows < gpusort_min_rows)
 		return no_join;
-	outer = sort_path_partial(order->root, order->outerrel, outer, order->outer_keys);
+	outer = sort_path_partial(order->root, order->outerrel, outer, order->outer_keys, 0);
 	inner = sort_path_cheapest(order->root, order->innerrel, NULL, inner, order->inner_keys, 0);
 	return outer != NULL && inner != NULL ? merge_join_path(order, outer, inner) : no_join;
 }

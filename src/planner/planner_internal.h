@@ -75,6 +75,22 @@ type_is_varlena(Oid type)
 	return get_typlen(type) < 0;
 }
 
+/* Can values of these columns be made of their normalized keys?  As keys_only_possible(). */
+static inline bool
+keys_are_decodable(const KeyColumn *keys, int nkeys)
+{
+	int			bits = 0;
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		if (!key_traits[keys[k].kind].decodable)
+			return false;
+		/* one bit tells NULL */
+		bits += key_traits[keys[k].kind].wide ? 65 : 33;
+	}
+	return bits <= 128;
+}
+
 /* Processes per CPU. */
 static inline double
 oversubscription_of(double participants)
@@ -196,8 +212,11 @@ extern Path *sort_path_serial(PlannerInfo *root, RelOptInfo *rel, Path *input, L
 extern Path *sort_path_parallel(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *serial,
 								List *pathkeys, const SortCostFacts *facts);
 
-/* A Sort of a partial path in each process of a parallel plan; NULL if we cannot sort it. */
-extern Path *sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys);
+/*
+ * A Sort of a partial path in each process of a parallel plan; NULL if we cannot sort it.
+ * groups: expected rows of each process without duplicates, if these are dropped; otherwise 0.
+ */
+extern Path *sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys, double groups);
 
 /*
  * The cheaper of the serial and the parallel Sort path of input, a path of input_rel,
@@ -227,11 +246,12 @@ extern bool workers_pay(List *rtable, const Plan *gather, int workers);
 
 /*
  * Re-costs a parallel sort of a partial plan: is it faster than the serial sort?
+ * groups: expected rows without duplicates, if these are dropped; otherwise 0.
  * decided: sort_path.c has chosen the parallel sort; then it stays unless a GpuSort below it
  * changes the costs.
  */
 extern bool sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn *keys,
-							 int nkeys, bool decided);
+							 int nkeys, double groups, bool decided);
 
 /*
  * Returns a GpuSort Window for a WindowAgg whose child returns sorted rows and whose

@@ -153,6 +153,20 @@ recost_scan(const Recost *rc, const SeqScan *scan, bool by_page, PlanCost *sum)
 		add_whole(sum, rows);
 }
 
+/* Are the plan's rows their keys? */
+static bool
+plan_has_only_keys(const Plan *plan, const KeyColumn *keys, int nkeys)
+{
+	Bitmapset  *columns = NULL;
+	bool		all = keys_are_decodable(keys, nkeys);
+
+	for (int k = 0; k < nkeys; k++)
+		columns = bms_add_member(columns, keys[k].attno);
+	all = all && bms_num_members(columns) == list_length(plan->targetlist);
+	bms_free(columns);
+	return all;
+}
+
 /* Fills the facts of a sort of this number of the plan's rows. */
 static void
 sort_facts(const Plan *plan, double rows, const KeyColumn *keys, int nkeys, SortCostFacts *facts)
@@ -160,6 +174,7 @@ sort_facts(const Plan *plan, double rows, const KeyColumn *keys, int nkeys, Sort
 	memset(facts, 0, sizeof(*facts));
 	facts->rows = rows;
 	facts->row_bytes = stored_row_bytes(plan->plan_width);
+	facts->keys_only = plan_has_only_keys(plan, keys, nkeys);
 	facts->keys = keys;
 	facts->nkeys = nkeys;
 }
@@ -181,6 +196,8 @@ recost_sort(const Recost *rc, const CustomScan *sort, PlanCost *sum)
 
 	/* a sort that drops duplicates returns fewer rows than it sorts */
 	sort_facts(&sort->scan.plan, scale_to_all(rc, sum, outerPlan(sort)->plan_rows), keys, nkeys, &facts);
+	if (gpusort_plan_distinct(sort) > 0)
+		facts.groups = gpusort_plan_groups(sort);
 	sort_cost_serial(&facts, &cost);
 	sum->serial += total_sort_cost(&cost);
 	if (sum->shared)
@@ -282,7 +299,7 @@ workers_pay(List *rtable, const Plan *gather, int workers)
 
 bool
 sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn *keys, int nkeys,
-				 bool decided)
+				 double groups, bool decided)
 {
 	bool		leader = parallel_leader_participation;
 	Recost		rc;
@@ -298,6 +315,7 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
 	if (decided && !rc.has_gpusort)
 		return true;
 	sort_facts(partial, cost.rows, keys, nkeys, &facts);
+	facts.groups = groups;
 	sort_cost_serial(&facts, &serial);
 	sort_cost_parallel(&facts, workers, leader, &many);
 	return cost_of_setup(workers) + cost.share * rc.oversubscription + total_sort_cost(&many) <=

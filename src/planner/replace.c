@@ -53,6 +53,8 @@ typedef struct Above
 	 * not that of the ORDER BY.
 	 */
 	bool		order;
+	double		groups;			/* rows that a Unique or Group directly above
+								 * returns; 0: it is another node */
 	List	   *rtable;
 } Above;
 
@@ -381,7 +383,8 @@ static bool
 parallel_sort_pays(const Sort *sort, const Plan *partial, int workers, const KeyColumn *keys, Above above)
 {
 	return above.limit != NULL ||
-		sort_workers_pay(above.rtable, partial, workers, keys, sort->numCols, !above.order);
+		sort_workers_pay(above.rtable, partial, workers, keys, sort->numCols, above.groups,
+						 !above.order);
 }
 
 static Plan *
@@ -561,6 +564,8 @@ replace_walk(Plan *plan, Above above)
 			else if (IsA(plan, Unique))
 				drop_partial_unique((Unique *) plan);
 			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
+			if (IsA(plan, Unique) || (IsA(plan, Group) && plan->qual == NIL))
+				rows.groups = plan->plan_rows;
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
 			if (IsA(plan, Unique) || IsA(plan, Group))

@@ -137,6 +137,22 @@ is_presorted(PlannerInfo *root, const Path *input, List *exprs, const KeyColumn 
 	return true;
 }
 
+/* Are the rows their keys, which a serial sort keeps in place of the rows? */
+static bool
+rows_are_keys(const PathTarget *target, List *exprs, const KeyColumn *keys)
+{
+	ListCell   *lc;
+
+	if (!keys_are_decodable(keys, list_length(exprs)))
+		return false;
+	foreach(lc, target->exprs)
+	{
+		if (!list_member(exprs, lfirst(lc)))
+			return false;
+	}
+	return true;
+}
+
 bool
 sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFacts *facts)
 {
@@ -168,6 +184,7 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFa
 	facts->rows = input->rows;
 	facts->row_bytes = stored_row_bytes(input->pathtarget->width);
 	facts->in_order = is_presorted(root, input, exprs, keys);
+	facts->keys_only = rows_are_keys(input->pathtarget, exprs, keys);
 	list_free(exprs);
 	return true;
 }
@@ -297,7 +314,7 @@ sort_path_parallel(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path
 }
 
 Path *
-sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys)
+sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys, double groups)
 {
 	int			participants = partial->parallel_workers + (parallel_leader_participation ? 1 : 0);
 	SortCostFacts facts;
@@ -306,6 +323,7 @@ sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathk
 
 	if (!sort_path_facts(root, partial, pathkeys, &facts))
 		return NULL;
+	facts.groups = groups;
 	sort_cost_participant(&facts, participants, &cost);
 	path = (Path *) create_sort_path(root, rel, partial, pathkeys, -1);
 	set_sort_cost(path, partial->total_cost, &cost, oversubscription_of(participants));
