@@ -544,7 +544,7 @@ drop_duplicates(SorterState *sorter)
 	size_t		n = batch->keybuf.n;
 	bool		more = batch->limit < limit;
 
-	if (distinct_sample(env, &batch->keybuf) && distinct_batch(env, batch, &sorter->kept) >= n / 2 &&
+	if (distinct_sample(env, &batch->keybuf) && distinct_batch(env, batch, &sorter->kept) >= (n + 1) / 2 &&
 		batch_taken(batch) <= limit - limit / MEMORY_PARTS)
 	{
 		/* a batch that grows to several times its size is sorted seldom */
