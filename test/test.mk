@@ -11,21 +11,22 @@
 # Tests run in a private cluster.  Only installcheck uses a running server.
 
 # setup comes first: it creates the extension and functions that the other files call
-REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text types comparators nulls multi_column \
-	keys_only pages row_bytes stability limit limit_bound limit_order limit_early presorted_input rescan cursor \
-	merge_join window_merge_join windows aggregates grouping distinct rows nested settings spill explain functions \
-	upgrade array route memory workers
+REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text types comparators nulls \
+	multi_column keys_only key_runs pages row_bytes stability limit limit_bound limit_order limit_early \
+	presorted_input rescan cursor merge_join window_merge_join windows aggregates grouping distinct rows nested \
+	settings spill explain functions upgrade array route memory workers
 
 # Unit tests: a target for each, which fails if the test fails.  unit-run-NAME
 # makes target NAME and prints "ok NAME" or "not ok NAME".
 STYLE_CHECKS = arrows-check columns-check words-check whitespace-check docs-check
 UNIT_CHECKS = $(STYLE_CHECKS) version-check normkey-check normkey-check-asan kernel-check kernel-check-asan \
-	delta-check delta-check-asan
+	delta-check delta-check-asan key-delta-check key-delta-check-asan
 # unit tests that take seconds
-UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check normkey-check kernel-check delta-check
+UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check normkey-check kernel-check delta-check key-delta-check
 
 # programs that unit-arm64 builds and runs
-UNIT_PROGRAMS = test/bin/normkey_test test/bin/route_test test/bin/kernel_test test/bin/delta_test
+UNIT_PROGRAMS = test/bin/normkey_test test/bin/route_test test/bin/kernel_test test/bin/delta_test \
+	test/bin/key_delta_test
 
 include test/unit/kernel.mk test/unit/arm64.mk test/emulation/emulation.mk test/module/module.mk \
 	test/packaging/package.mk test/fuzz/fuzz.mk
