@@ -25,7 +25,7 @@ BEGIN
 		RAISE 'Sort Space Used is not the peak: %', plan;
 	END IF;
 	pages := (plan ->> 'Sort Rows by Page')::int > 30000;
-	runs := coalesce(substring(plan ->> 'Sort Route' FROM '(\d+) runs? merged')::int, 0);
+	runs := coalesce(substring(plan ->> 'Sort Route' FROM '(\d+) runs? (?:of keys )?merged')::int, 0);
 	ties := coalesce(substring(plan ->> 'Sort Route' FROM '(\d+) ties compared')::int, 0);
 END $$;
 CREATE FUNCTION sort_space(query text, setting text, value text) RETURNS record LANGUAGE plpgsql AS $$

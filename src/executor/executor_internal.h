@@ -300,7 +300,7 @@ extern int	gpusort_next_rows(PlanState *ps, MinimalTuple *rows, bool *more);
 extern bool gpusort_rows_stay(PlanState *ps);
 
 /*
- * The sorted rows of such a node, if all of them lie in memory and can be read in any order:
+ * The sorted rows of such a node, if all of them can be read in any order:
  * a row that was returned is at pos - 1, and the row at pos is returned next.  Otherwise NULL.
  * It stays until the node is rescanned or ended.
  */

@@ -131,7 +131,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	if (report->parts_here > 0)
 		appendStringInfo(&buf, ", %d sorted on the CPU", report->parts_here);
 	if (report->runs > 0)
-		appendStringInfo(&buf, ", %d %s merged", report->runs,
+		appendStringInfo(&buf, report->key_runs ? ", %d %s of keys merged" : ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");
 	if (report->early_pages > 0)
 		appendStringInfo(&buf, ", threshold from the last %d %s", report->early_pages,

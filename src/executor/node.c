@@ -452,9 +452,15 @@ gpusort_array_result(PlanState *ps)
 {
 	GpuSortState *node = sorted_node(ps);
 	ArrayResult *array;
+	bool		all = true;
 
 	if (node == NULL ||
 		(node->result->methods->kind != RESULT_ROWS && node->result->methods->kind != RESULT_KEYS))
+		return NULL;
+	/* an array of merged keys has those of a round */
+	if (node->result->methods->ahead != NULL)
+		(void) node->result->methods->ahead(node->result, &all);
+	if (!all)
 		return NULL;
 	array = (ArrayResult *) node->result;
 	return array->more == NULL ? array : NULL;

@@ -11,7 +11,8 @@
  *
  * All keys of a merge have one layout, made from the key ranges of all rows: it is
  * narrow, and the same for every run.  Keys are made again when rows are read, because
- * storing them would cost more I/O.
+ * storing them would cost more I/O.  Where rows consist of their keys, runs have the keys
+ * and no rows (key_run.h).
  *
  * Rows of runs are coded (gpusort.compress_runs), but those of a result that is one run:
  * it is read in both directions.
@@ -23,6 +24,7 @@
 
 #include "miscadmin.h"
 #include "settings.h"
+#include "sort/key_run.h"
 #include "sort/sort.h"
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
@@ -39,6 +41,8 @@
 StaticAssertDecl(SizeofMinimalTupleHeader <= DELTA_ROW_MIN, "a row may be shorter than the decoder expects");
 
 static SortResult *result_merge_begin(MergeResult *result, SortEnv *env);
+static SortResult *result_key_merge_begin(KeyMergeResult *result, Runs *runs, KeyMerge *merge);
+static SortResult *result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run);
 static SortResult *result_run_begin(RunResult *result, SortEnv *env, SpillFile *file,
 									SpillRun *run, MemoryContext cxt);
 
@@ -203,7 +207,29 @@ write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sort
 	}
 }
 
-/* Writes keys as rows, so that the merge needs to know rows only. */
+/* Are the runs those of keys without rows? */
+static inline bool
+have_keys(const Runs *runs)
+{
+	return runs->env->spec.keys_only && !runs->env->spec.tids;
+}
+
+static void
+write_keys(Runs *runs, RunWriter *writer, const Sorted *sorted)
+{
+	Size		rec_size = sort_rec_size(sorted->format);
+	KeyRunWriter keys;
+
+	key_run_writer_begin(&keys, writer, &sorted->layout, sorted->format);
+	for (size_t i = 0; i < sorted->n; i += ROWS_PER_INTERRUPT_CHECK)
+	{
+		runs_pause(runs, i);
+		key_run_writer_put(&keys, (const char *) sorted->keys + i * rec_size,
+						   Min(ROWS_PER_INTERRUPT_CHECK, sorted->n - i));
+	}
+}
+
+/* Writes keys with TIDs as rows, which the merge of an index build returns. */
 static void
 write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted *sorted)
 {
@@ -226,6 +252,8 @@ write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const
 			 */
 			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + KEY_MAX_COLUMNS * 16 + 16];
 		}			buf;
+		uint32		rid;
+		ItemPointerData tid;
 
 		if (!key_reader_has(&reader, i))
 		{
@@ -235,16 +263,11 @@ write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const
 		key_reader_row(&reader, i, values, isnull);
 		Assert(row_writer_room(row_writer, values, isnull) <= sizeof(buf));
 		(void) row_writer_write(row_writer, values, isnull, (char *) &buf);
-		if (reader.rids)
-		{
-			uint32		rid = reader.decoded->rids[i - reader.start];
-			ItemPointerData tid;
-
-			tid_of_rid(rid, &tid);
-			row_set_tid((char *) &buf, &tid);
-			if ((rid & TID_RID_DEAD) != 0)
-				buf.row.t_infomask2 |= ROW_DEAD;
-		}
+		rid = reader.decoded->rids[i - reader.start];
+		tid_of_rid(rid, &tid);
+		row_set_tid((char *) &buf, &tid);
+		if ((rid & TID_RID_DEAD) != 0)
+			buf.row.t_infomask2 |= ROW_DEAD;
 		run_writer_row(writer, &buf.row);
 	}
 }
@@ -298,7 +321,9 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 
 	keybuf_unite_ranges(keybuf, runs->ranges);
 	old = runs_open(runs, &writer, whole && batch_extends_last_run(runs, keybuf));
-	if (runs->env->spec.keys_only)
+	if (have_keys(runs))
+		write_keys(runs, &writer, sorted);
+	else if (runs->env->spec.keys_only)
 		write_keys_as_rows(runs, &writer, keybuf, sorted);
 	else
 		write_rows(runs, &writer, &batch->arena, sorted);
@@ -307,7 +332,7 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 		note_last_row(runs, keybuf);
 }
 
-/* Merges n neighbouring runs into one. */
+/* Merges n neighbouring runs of rows into one. */
 static SpillRun *
 merge_into_run(Runs *runs, SpillRun **some, int n, bool coded,
 			   void (*write_row) (RunWriter *writer, MinimalTuple row))
@@ -326,6 +351,41 @@ merge_into_run(Runs *runs, SpillRun **some, int n, bool coded,
 	}
 	runs->failed = runs->failed || merge.failed;
 	merge_end(&merge);
+	return run_writer_close(&writer);
+}
+
+/* Format of the records of merged keys. */
+static inline SortRecFormat
+merged_format(const Runs *runs)
+{
+	return runs->layout.total_bits > 64 ? SORT_REC_128 : SORT_REC_PACKED;
+}
+
+/* Merges n neighbouring runs of keys into one.  flat: into an array of records instead of coded keys. */
+static SpillRun *
+merge_keys_into_run(Runs *runs, SpillRun **some, int n, bool flat)
+{
+	SortRecFormat format = merged_format(runs);
+	KeyMerge   *merge = key_merge_begin(runs->env, &runs->layout, runs->file, some, n);
+	RunWriter	writer;
+	KeyRunWriter keys;
+	const void *recs;
+	size_t		count;
+
+	run_writer_open(&writer, runs->file, false);
+	key_run_writer_begin(&keys, &writer, &runs->layout, format);
+	for (uint64 i = 0; (count = key_merge_next(merge, &recs)) > 0; i += count)
+	{
+		runs_pause(runs, i);
+		if (flat)
+		{
+			run_writer_bytes(&writer, recs, count * sort_rec_size(format));
+			writer.rows += count;
+		}
+		else
+			key_run_writer_put(&keys, recs, count);
+	}
+	key_merge_end(merge);
 	return run_writer_close(&writer);
 }
 
@@ -348,14 +408,50 @@ reduce_runs(Runs *runs, int most, int fan_in)
 		{
 			int			next = (int) ((int64) (out + 1) * runs->n / groups);
 
-			if (next - in > 1)
-				runs->runs[out] = merge_into_run(runs, runs->runs + in, next - in, runs->coded, run_writer_row);
-			else
+			if (next - in == 1)
 				runs->runs[out] = runs->runs[in];
+			else if (have_keys(runs))
+				runs->runs[out] = merge_keys_into_run(runs, runs->runs + in, next - in, false);
+			else
+				runs->runs[out] = merge_into_run(runs, runs->runs + in, next - in, runs->coded, run_writer_row);
 			in = next;
 		}
 		runs->n = groups;
 	}
+}
+
+/* The result of runs of rows. */
+static SortResult *
+merge_rows(Runs *runs, ResultSpace *space)
+{
+	SortEnv    *env = runs->env;
+	SortResult *result;
+
+	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, true),
+				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
+	if (env->spec.random_access)
+		return result_run_begin(&space->run, env, runs->file,
+								merge_into_run(runs, runs->runs, runs->n, false, run_cursor_write_row),
+								runs->cxt);
+	result = result_merge_begin(&space->merge, env);
+	merge_begin(&space->merge.merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs, runs->n);
+	return result;
+}
+
+/* The result of runs of keys. */
+static SortResult *
+merge_keys(Runs *runs, ResultSpace *space)
+{
+	SortEnv    *env = runs->env;
+
+	env->report.key_runs = true;
+	reduce_runs(runs, key_merge_fan_in(env, &runs->layout, runs->file, true),
+				key_merge_fan_in(env, &runs->layout, runs->file, false));
+	if (env->spec.random_access)
+		return result_key_run_begin(&space->key_run, runs,
+									merge_keys_into_run(runs, runs->runs, runs->n, true));
+	return result_key_merge_begin(&space->key_merge, runs,
+								  key_merge_begin(env, &runs->layout, runs->file, runs->runs, runs->n));
 }
 
 SortResult *
@@ -369,18 +465,7 @@ runs_result(Runs *runs, ResultSpace *space)
 
 	sort_env_clock(env, &start);
 	key_layout(&runs->layout, runs->keybuf, runs->ranges);
-	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, true),
-				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
-	if (env->spec.random_access)
-		result = result_run_begin(&space->run, env, runs->file,
-								  merge_into_run(runs, runs->runs, runs->n, false, run_cursor_write_row),
-								  runs->cxt);
-	else
-	{
-		result = result_merge_begin(&space->merge, env);
-		merge_begin(&space->merge.merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs,
-					runs->n);
-	}
+	result = have_keys(runs) ? merge_keys(runs, space) : merge_rows(runs, space);
 	result->failed = runs->failed;
 	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
 	sort_env_clock(env, &end);
@@ -415,29 +500,12 @@ runs_end(Runs *runs)
  * ------------------------------------------------------------------------
  */
 
-/* Copies the columns of a row into a virtual slot, for a sort of keys without rows. */
-static void
-copy_values(SortEnv *env, MinimalTuple row, TupleTableSlot *slot)
-{
-	TupleTableSlot *from = sort_env_slot(env);
-	int			natts = slot->tts_tupleDescriptor->natts;
-
-	values_slot_begin(slot);
-	row_to_slot(from, row);
-	slot_getallattrs(from);
-	memcpy(slot->tts_values, from->tts_values, natts * sizeof(Datum));
-	memcpy(slot->tts_isnull, from->tts_isnull, natts * sizeof(bool));
-}
-
 static inline bool
-return_row(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
+return_row(MinimalTuple row, TupleTableSlot *slot)
 {
 	if (row == NULL)
 		return false;
-	if (result->env->spec.keys_only && !result->env->spec.tids)
-		copy_values(result->env, row, slot);
-	else
-		row_to_slot(slot, row);
+	row_to_slot(slot, row);
 	return true;
 }
 
@@ -465,7 +533,7 @@ merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		count_returned(result, merge);
 	row = merge_next(merge);
 	result->failed = merge->failed;
-	return return_row(result, row, slot);
+	return return_row(row, slot);
 }
 
 /* Skips rows of the current round.  Its windows keep them, so count_returned() can still read them. */
@@ -494,7 +562,7 @@ merge_result_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 {
 	const Merge *merge = &((const MergeResult *) result)->merge;
 
-	(void) return_row(result, (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next + i]), slot);
+	(void) return_row((MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next + i]), slot);
 }
 
 static int
@@ -524,19 +592,6 @@ static const ResultMethods merge_methods = {
 	.end = result_holds_nothing
 };
 
-/* Methods for a sort of keys without rows. */
-static const ResultMethods merge_keys_methods = {
-	.kind = RESULT_PLAIN,
-	.next = merge_result_next,
-	.rewind = result_once,
-	.mark = result_once,
-	.restore = result_once,
-	.skip = merge_result_skip,
-	.ahead = merge_result_ahead,
-	.peek = merge_result_peek,
-	.end = result_holds_nothing
-};
-
 static bool
 run_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
@@ -545,7 +600,7 @@ run_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	MinimalTuple row = run_cursor_next(&run->cursor, forward);
 
 	MemoryContextSwitchTo(old);
-	return return_row(result, row, slot);
+	return return_row(row, slot);
 }
 
 static void
@@ -580,7 +635,7 @@ static SortResult *
 result_merge_begin(MergeResult *result, SortEnv *env)
 {
 	memset(result, 0, sizeof(*result));
-	result->base.methods = env->spec.keys_only && !env->spec.tids ? &merge_keys_methods : &merge_methods;
+	result->base.methods = &merge_methods;
 	result->base.env = env;
 	return &result->base;
 }
@@ -595,4 +650,94 @@ result_run_begin(RunResult *result, SortEnv *env, SpillFile *file, SpillRun *run
 	run_cursor_open(&result->cursor, file, run);
 	result->cxt = cxt;
 	return &result->base;
+}
+
+/* ------------------------------------------------------------------------
+ * The same for keys without rows
+ * ------------------------------------------------------------------------
+ */
+
+/* Begins a result of merged keys. */
+static void
+read_merged_keys(KeysResult *keys, Runs *runs)
+{
+	Sorted		sorted = {
+		.format = merged_format(runs),
+		.layout = runs->layout
+	};
+
+	(void) result_keys_begin(keys, runs->env, runs->keybuf, &sorted);
+}
+
+static bool
+key_merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
+{
+	ArrayResult *array = (ArrayResult *) result;
+	KeyReader  *reader = &((KeysResult *) result)->reader;
+
+	Assert(forward);
+	if (array->pos >= array->n)
+	{
+		array->n = key_merge_next(((KeyMergeResult *) result)->merge, &reader->keys);
+		array->pos = 0;
+		reader->start = reader->count = 0;
+	}
+	return result_keys_next(result, forward, slot);
+}
+
+/* The keys of the current round. */
+static uint64
+key_merge_result_ahead(SortResult *result, bool *all)
+{
+	const ArrayResult *array = (const ArrayResult *) result;
+
+	*all = false;
+	return array->n - array->pos;
+}
+
+static const ResultMethods key_merge_methods = {
+	.kind = RESULT_KEYS,
+	.next = key_merge_result_next,
+	.rewind = result_once,
+	.mark = result_once,
+	.restore = result_once,
+	.skip = result_array_skip,
+	.ahead = key_merge_result_ahead,
+	.peek = result_keys_peek,
+	.end = result_holds_nothing
+};
+
+static SortResult *
+result_key_merge_begin(KeyMergeResult *result, Runs *runs, KeyMerge *merge)
+{
+	memset(result, 0, sizeof(*result));
+	read_merged_keys(&result->keys, runs);
+	result->keys.array.base.methods = &key_merge_methods;
+	result->merge = merge;
+	return &result->keys.array.base;
+}
+
+static const ResultMethods key_run_methods = {
+	.kind = RESULT_KEYS,
+	.next = result_keys_next,
+	.rewind = result_array_rewind,
+	.mark = result_array_mark,
+	.restore = result_array_restore,
+	.skip = result_array_skip,
+	.end = result_holds_nothing
+};
+
+static SortResult *
+result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run)
+{
+	KeyReader  *reader = &result->keys.reader;
+
+	memset(result, 0, sizeof(*result));
+	read_merged_keys(&result->keys, runs);
+	result->keys.array.base.methods = &key_run_methods;
+	result->keys.array.n = run->rows;
+	run_cursor_open(&result->cursor, runs->file, run);
+	reader->cursor = &result->cursor;
+	reader->block = palloc(KEY_READER_ROWS * sort_rec_size(reader->format));
+	return &result->keys.array.base;
 }

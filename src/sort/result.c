@@ -95,8 +95,8 @@ result_array_restore(SortResult *result)
 	array->eof = array->mark_eof;
 }
 
-static uint64
-skip_array(SortResult *result, uint64 rows)
+uint64
+result_array_skip(SortResult *result, uint64 rows)
 {
 	ArrayResult *array = (ArrayResult *) result;
 
@@ -164,7 +164,7 @@ result_rows_take(SortResult *result, MinimalTuple *rows)
 	return n;
 }
 
-static bool
+bool
 result_keys_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
 	KeysResult *keys = (KeysResult *) result;
@@ -179,8 +179,8 @@ result_keys_next(SortResult *result, bool forward, TupleTableSlot *slot)
 }
 
 /* Decodes one key, because the block around it may be read once only. */
-static void
-keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
+void
+result_keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 {
 	const KeysResult *keys = (const KeysResult *) result;
 	const KeyReader *reader = &keys->reader;
@@ -188,7 +188,7 @@ keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 	Datum		values[KEY_MAX_COLUMNS];
 	bool		isnull[KEY_MAX_COLUMNS];
 
-	Assert(!reader->rids);
+	Assert(!reader->rids && reader->cursor == NULL);
 	i += keys->array.pos;
 	if (key_reader_has(reader, i))
 	{
@@ -217,7 +217,7 @@ static const ResultMethods rows_methods = {
 	.rewind = result_array_rewind,
 	.mark = result_array_mark,
 	.restore = result_array_restore,
-	.skip = skip_array,
+	.skip = result_array_skip,
 	.ahead = array_ahead,
 	.peek = rows_peek,
 	.take = result_rows_take,
@@ -230,9 +230,9 @@ static const ResultMethods keys_methods = {
 	.rewind = result_array_rewind,
 	.mark = result_array_mark,
 	.restore = result_array_restore,
-	.skip = skip_array,
+	.skip = result_array_skip,
 	.ahead = array_ahead,
-	.peek = keys_peek,
+	.peek = result_keys_peek,
 	.end = result_holds_nothing
 };
 
@@ -303,7 +303,8 @@ key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf, const
 	if (env->decoded == NULL)
 		env->decoded = MemoryContextAlloc(env->cxt, sizeof(DecodedKeys));
 	reader->decoded = env->decoded;
-	reader->start = reader->count = 0;
+	reader->start = reader->count = reader->first = 0;
+	reader->cursor = NULL;
 	reader->keybuf = keybuf;
 	reader->keys = sorted->keys;
 	reader->format = sorted->format;
@@ -320,7 +321,7 @@ separate_rids(const KeyReader *reader, size_t start, int count, uint64 *keys)
 
 	if (reader->format == SORT_REC_PACKED)
 	{
-		const uint64 *recs = (const uint64 *) reader->keys + start;
+		const uint64 *recs = (const uint64 *) reader->keys + (start - reader->first);
 		const uint64 mask = (UINT64CONST(1) << reader->rid_bits) - 1;
 
 		for (int k = 0; k < count; k++)
@@ -331,7 +332,7 @@ separate_rids(const KeyReader *reader, size_t start, int count, uint64 *keys)
 	}
 	else
 	{
-		const SortRec64 *recs = (const SortRec64 *) reader->keys + start;
+		const SortRec64 *recs = (const SortRec64 *) reader->keys + (start - reader->first);
 
 		for (int k = 0; k < count; k++)
 		{
@@ -339,6 +340,17 @@ separate_rids(const KeyReader *reader, size_t start, int count, uint64 *keys)
 			rids[k] = recs[k].rid;
 		}
 	}
+}
+
+/* Reads count records of a result on disk. */
+static void
+read_block(KeyReader *reader, size_t start, int count)
+{
+	Size		rec_size = sort_rec_size(reader->format);
+
+	run_cursor_read(reader->cursor, start * rec_size, reader->block, count * rec_size);
+	reader->keys = reader->block;
+	reader->first = start;
 }
 
 void
@@ -349,9 +361,11 @@ key_reader_decode(KeyReader *reader, size_t i, size_t n)
 	int			count = (int) Min(KEY_READER_ROWS, n - start);
 	DecodedKeys *decoded = reader->decoded;
 
+	if (reader->cursor != NULL)
+		read_block(reader, start, count);
 	if (reader->format == SORT_REC_128)
 	{
-		const SortRec128 *recs = (const SortRec128 *) reader->keys + start;
+		const SortRec128 *recs = (const SortRec128 *) reader->keys + (start - reader->first);
 
 		for (int k = 0; k < count; k++)
 		{
@@ -368,7 +382,7 @@ key_reader_decode(KeyReader *reader, size_t i, size_t n)
 		if (reader->rids)
 			separate_rids(reader, start, count, keys);
 		else
-			words = (const uint64 *) reader->keys + start;
+			words = (const uint64 *) reader->keys + (start - reader->first);
 		decode_words(reader->keybuf, &reader->layout, words, count, KEY_READER_ROWS, decoded->values[0],
 					 decoded->isnull[0]);
 	}

@@ -23,9 +23,9 @@
  *
  * Memory policy: the spill file has lists of segments and extents only, in the
  * memory context in which it was created.  A writer has a buffer of one extent, or of
- * 1/32 of the memory limit, and room for a coded row.  A reader uses the buffer of its caller, and a larger one
- * of its own while a row that does not fit is the next one.  An ERROR leaves buffers
- * to their memory context.
+ * 1/32 of the memory limit, and room for a coded row or a block of keys.  A reader uses
+ * the buffer of its caller, and a larger one of its own while a row that does not fit is
+ * the next one.  An ERROR leaves buffers to their memory context.
  */
 #include "postgres.h"
 
@@ -253,13 +253,15 @@ spill_take_back(SpillFile *file, SpillRun *run, char *buf)
 /* Bytes that coding a row may write from a position in a writer's buffer on. */
 #define RECORD_ROOM		(DELTA_RECORD_MAX + DELTA_SLACK)
 
+StaticAssertDecl(RUN_BLOCK_ROOM >= RECORD_ROOM, "a writer's buffer has no room for a record");
+
 static void
 open_writer(RunWriter *writer, SpillFile *file, SpillRun *run)
 {
 	writer->file = file;
 	writer->run = run;
 	writer->coded = run->coded;
-	writer->buf = palloc(file->write + (run->coded ? RECORD_ROOM : 0));
+	writer->buf = palloc(file->write + RUN_BLOCK_ROOM);
 	writer->used = 0;
 	writer->rows = run->rows;
 	writer->row_bytes = run->row_bytes;
@@ -350,6 +352,22 @@ run_writer_coded_rows(RunWriter *writer, const char *const *rows, size_t n)
 	}
 }
 
+char *
+run_writer_room(RunWriter *writer)
+{
+	Assert(writer->used < writer->file->write);
+	return writer->buf + writer->used;
+}
+
+void
+run_writer_block(RunWriter *writer, const char *end, size_t rows)
+{
+	writer->used = end - writer->buf;
+	Assert(writer->used <= writer->file->write + RUN_BLOCK_ROOM);
+	writer->rows += rows;
+	write_full_buffer(writer);
+}
+
 SpillRun *
 run_writer_close(RunWriter *writer)
 {
@@ -375,8 +393,7 @@ run_of_source(RunSource *source, uint64 bytes)
 
 /* ---- Reading runs ---- */
 
-/* The bytes of a run are not those that were written. */
-static void
+void
 run_is_corrupt(void)
 {
 	ereport(ERROR,
@@ -457,23 +474,37 @@ run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Si
 	reader->headroom = headroom;
 }
 
+Size
+run_read_piece(SpillFile *file, const SpillRun *run, uint64 *next, char *to, Size size)
+{
+	uint32		i = *next / file->extent;
+	Size		offset = *next % file->extent;
+
+	size = Min(size, Min(file->extent - offset, run->bytes - *next));
+	read_extent(file, run->extents[i], offset, to, size);
+	*next += size;
+	if (*next == run->bytes || *next % file->extent == 0)
+		spill_release(file, run, i);
+	return size;
+}
+
+void
+run_free(SpillRun *run)
+{
+	if (run->extents != NULL)
+		pfree(run->extents);
+	pfree(run);
+}
+
 /* Reads the next piece of the run. */
 static Size
 read_next(RunReader *reader, char *to)
 {
 	SpillRun   *run = reader->run;
-	Size		extent = reader->file->extent;
-	uint32		i = reader->next / extent;
-	Size		offset = reader->next % extent;
-	Size		size = Min(reader->piece, Min(extent - offset, run->bytes - reader->next));
 
 	if (run->source != NULL)
 		return run->source->read(run->source, to, reader->piece);
-	read_extent(reader->file, run->extents[i], offset, to, size);
-	reader->next += size;
-	if (reader->next == run->bytes || reader->next % extent == 0)
-		spill_release(reader->file, run, i);
-	return size;
+	return run_read_piece(reader->file, run, &reader->next, to, reader->piece);
 }
 
 /* Moves the bytes pos .. len to another buffer and frees the reader's own one. */
@@ -692,11 +723,9 @@ void
 run_reader_close(RunReader *reader)
 {
 	bulk_free(reader->owner, &reader->own);
-	if (reader->run->extents != NULL)
-		pfree(reader->run->extents);
 	if (reader->run->source != NULL)
 		reader->run->source->end(reader->run->source);
-	pfree(reader->run);
+	run_free(reader->run);
 	reader->run = NULL;
 	reader->buf = NULL;
 }
@@ -722,8 +751,7 @@ run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run)
 	cursor->buffered = PG_UINT32_MAX;
 }
 
-/* Reads size bytes at an offset of the run. */
-static void
+void
 run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size)
 {
 	Size		extent_size = cursor->file->extent;

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "compat.h"
 #include "kernel/row_delta.h"
 #include "lib/ilist.h"
 #include "storage/fd.h"
@@ -116,8 +117,29 @@ extern void run_writer_bytes(RunWriter *writer, const void *data, Size size);
 /* Writes n rows to a coded run. */
 extern void run_writer_coded_rows(RunWriter *writer, const char *const *rows, size_t n);
 
+/* Room for a block that the caller writes in place: this number of bytes. */
+#define RUN_BLOCK_ROOM		1088
+
+extern char *run_writer_room(RunWriter *writer);
+
+/* Ends the block at end, which has this number of rows. */
+extern void run_writer_block(RunWriter *writer, const char *end, size_t rows);
+
 /* Writes the last bytes.  The caller owns the returned run. */
 extern SpillRun *run_writer_close(RunWriter *writer);
+
+/*
+ * Reads the next piece of a run in the file: at most size bytes, of one extent, from *next
+ * on.  Advances *next and returns the number of bytes.  An extent that has been read is
+ * free for writing.
+ */
+extern Size run_read_piece(SpillFile *file, const SpillRun *run, uint64 *next, char *to, Size size);
+
+/* Frees the run's memory. */
+extern void run_free(SpillRun *run);
+
+/* Raises the error that the bytes of a run are not those that were written. */
+pg_noreturn extern void run_is_corrupt(void);
 
 static inline void
 run_writer_row(RunWriter *writer, MinimalTuple row)
@@ -257,6 +279,9 @@ typedef struct RunCursor
 } RunCursor;
 
 extern void run_cursor_write_row(RunWriter *writer, MinimalTuple row);
+
+/* Reads size bytes at an offset of the run. */
+extern void run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size);
 extern void run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run);
 extern MinimalTuple run_cursor_next(RunCursor *cursor, bool forward);
 

@@ -104,6 +104,7 @@ typedef struct SortReport
 	Size		memory_peak;	/* bytes */
 	uint64		disk_bytes;		/* peak size of the temporary file */
 	int			runs;			/* runs written; 0: sorted in memory */
+	bool		key_runs;		/* these have keys without rows */
 	int			key_bits;		/* narrowed key width of the last kernel */
 	bool		bounded;
 	bool		inserted;		/* a bounded sort by insertion */
@@ -273,7 +274,10 @@ typedef struct KeyReader
 	size_t		start;
 	size_t		count;
 	const KeyBuffer *keybuf;
-	const void *keys;			/* the sorted keys */
+	const void *keys;			/* the sorted keys, from the key first on */
+	size_t		first;
+	RunCursor  *cursor;			/* reads the keys from disk to block; NULL: they are in memory */
+	void	   *block;			/* KEY_READER_ROWS records */
 	SortRecFormat format;		/* _PACKED or _128; with rids also _64 */
 	bool		rids;			/* the records have row ids */
 	int			rid_bits;		/* of SORT_REC_PACKED */
@@ -668,6 +672,20 @@ typedef struct RunResult
 	MemoryContext cxt;
 } RunResult;
 
+/* The last merge of runs of keys, whose array has the keys of a round; can be read once, forward. */
+typedef struct KeyMergeResult
+{
+	KeysResult	keys;
+	struct KeyMerge *merge;
+} KeyMergeResult;
+
+/* Sorted keys on disk; can be read in both directions. */
+typedef struct KeyRunResult
+{
+	KeysResult	keys;
+	RunCursor	cursor;
+} KeyRunResult;
+
 /* Space for a result of any kind. */
 typedef union ResultSpace
 {
@@ -676,6 +694,8 @@ typedef union ResultSpace
 	StreamResult stream;
 	MergeResult merge;
 	RunResult	run;
+	KeyMergeResult key_merge;
+	KeyRunResult key_run;
 } ResultSpace;
 
 /*

@@ -58,6 +58,54 @@ is( $node->safe_psql('postgres', "SET work_mem = '1MB'; SET gpusort.compress_run
 	. "FROM check_sort(\$q\$$random\$q\$)"),
 	'GpuSort same', 'random bytes: right');
 
+# runs of keys: written and read once, in half of the bytes of the keys
+my $keys = 'SELECT k FROM t ORDER BY k';
+$plan = $node->safe_psql('postgres', "SET work_mem = '4MB'; SET gpusort.run_rows = 2000; "
+	. "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) $keys");
+($runs) = $plan =~ /(\d+) runs of keys merged/;
+($read, $written) = $plan =~ /GpuSort.*?temp read=(\d+) written=(\d+)/s;
+is($runs, 150, '150 runs of keys');
+is($written, $runs, 'each run of 2000 keys takes one block');
+is($read, $written, 'and are read once');
+for my $mem ('64kB', '1MB')
+{
+	is( $node->safe_psql('postgres',
+			"SET work_mem = '$mem'; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$keys')"),
+		'GpuSort 300000 same', "runs of keys, $mem");
+}
+is( $node->safe_psql('postgres', "SET work_mem = '64kB'; SET gpusort.run_rows = 300; "
+		. "SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$keys')"),
+	'GpuSort 300000 same', 'more runs of keys than can be merged at once');
+
+# a file that is no longer what was written; the merge has read the first keys of each run only
+for my $damage ('overwritten', 'truncated')
+{
+	my $s = new_session($node);
+
+	$s->query("SET work_mem = '1MB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT k * 1000003 FROM t ORDER BY 1; "
+		. "FETCH 1 FROM c;");
+	for my $name (temp_files($node))
+	{
+		my $path = $node->data_dir . "/base/pgsql_tmp/$name";
+
+		if ($damage eq 'truncated')
+		{
+			truncate($path, 8192) or die "$path: $!";
+			next;
+		}
+		open(my $file, '+<:raw', $path) or die "$path: $!";
+		print $file "\0" x -s $path;
+		close($file);
+	}
+	$s->query('MOVE ALL FROM c');
+	like($s->{stderr}, $damage eq 'truncated' ? qr/could not read file ".*": read only \d+ of \d+ bytes/ :
+		qr/unexpected end of a sort's temporary file/, "keys in an $damage file: error");
+	$s->query('ROLLBACK');
+	is(scalar(temp_files($node)), 0, "keys in an $damage file: no file is left");
+	session_ok($s, "keys in an $damage file");
+	$s->quit;
+}
+
 # log_temp_files and the statistics see the files
 my $offset = -s $node->logfile;
 $node->safe_psql('postgres', "SET work_mem = '1MB'; SELECT count(*) FROM ($query OFFSET 0) s");
@@ -171,11 +219,14 @@ sub peak
 }
 for my $mem ('1MB', '8MB', '16MB')
 {
-	my $sql = "SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s;";
-	my $stock = peak('off', $mem, $sql);
-	my $ours = peak('on', $mem, $sql);
-	note "work_mem $mem: stock grows by $stock kB, gpusort by $ours kB";
-	cmp_ok($ours, '<=', $stock + 4096, "work_mem $mem bounds memory as for the stock Sort");
+	for my $what ('*', 'k')
+	{
+		my $sql = "SELECT count(*) FROM (SELECT $what FROM t ORDER BY k OFFSET 0) s;";
+		my $stock = peak('off', $mem, $sql);
+		my $ours = peak('on', $mem, $sql);
+		note "work_mem $mem, $what: stock grows by $stock kB, gpusort by $ours kB";
+		cmp_ok($ours, '<=', $stock + 4096, "work_mem $mem, $what: bounds memory as for the stock Sort");
+	}
 }
 
 # a backend that crashes

@@ -119,6 +119,17 @@ same('runs', 'SELECT id, k FROM t', 'k', "SET work_mem = '16MB'; ");
 like(value("SET work_mem = '16MB'; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"), qr/parts, \d+ runs merged/,
 	'runs, of parts');
 
+# runs of keys without rows, of more rows than the planner expects, because a device takes rows rather than keys that
+# exceed work_mem; the ranges of a device's keys may be wider than those of the merge
+for my $keys ('k', 'w', 'nk', 'nk DESC NULLS LAST', 'heavy, dup')
+{
+	my ($select) = 'SELECT ' . $keys =~ s/ DESC.*//r . ' FROM t WHERE id % 1 = 0';
+
+	same("runs of keys: $keys", $select, $keys, "SET work_mem = '3MB'; SET gpusort.run_rows = 90000; ");
+	like(value("SET work_mem = '3MB'; SET gpusort.run_rows = 90000; SELECT device_lines('$select ORDER BY $keys')"),
+		qr/gpu radix.*keys only.*, \d+ runs of keys merged.*Sort Device/s, "runs of keys by a device: $keys");
+}
+
 # faults: another device or the CPU sorts the part, and the other parts go on
 for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down',
 	'corrupt')
