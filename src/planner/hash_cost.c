@@ -55,7 +55,7 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 /* Per row among equal ones, if a column's length varies. */
 #define VARLENA_TIE_NS		45.0
 #define AGGREGATE_ROW_NS	12.0	/* in addition, if there are aggregates */
-#define SETOP_ROW_NS		40.0	/* in addition, in a SetOp */
+#define SETOP_ROW_NS		25.0	/* in addition, in a SetOp */
 
 /*
  * Sorted rows in a GpuSort Aggregate.  It takes rows from the sort at once, which saves
