@@ -83,8 +83,11 @@ BEGIN
 	END LOOP;
 	RETURN workers / total_cost(query);
 END $$;
+-- with a table that exceeds the cache, so that reading it by page is not expected to save anything
+SET effective_cache_size = '8kB';
 SELECT share AS not_a_tenth FROM parallel_share('SELECT * FROM workers_t WHERE a >= 0 ORDER BY k') share
 	WHERE share NOT BETWEEN 0.8 AND 0.91;
+RESET effective_cache_size;
 -- presorted rows, ascending or descending, cost less to sort
 SET parallel_setup_cost = 1e9;
 SELECT total_cost('SELECT * FROM workers_t ORDER BY id') < total_cost('SELECT * FROM workers_t ORDER BY a') AS less,

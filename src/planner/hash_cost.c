@@ -35,13 +35,13 @@
 /* Random reads of a hash table: the curve's points are at 2^20, 2^22, ... 2^30 bytes. */
 #define READ_POINT_FIRST	20
 #define READ_POINT_STEP		2
-static const double read_ns[] = {0, 4, 16, 36, 64, 100};
+static const double read_ns[] = {0, 6, 16, 36, 64, 100};
 
 #define GROUP_READS			1.5 /* bucket and row */
 #define AGGREGATE_READS		0.5 /* transition values */
 
 /* bucket, then rows: one read waits for the other */
-#define JOIN_READS			4.0
+#define JOIN_READS			5.0
 #define JOIN_ENTRY_READS	2.0 /* bucket of a new row */
 
 /* Rows beyond the memory limit */
@@ -68,7 +68,7 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 #define NODE_GROUP_NS		50.0	/* beginning a group, returning its row */
 
 /* Merge Join: taking a row of either side; returning to an inner row for one more outer row */
-#define MERGE_ROW_NS		25.0
+#define MERGE_ROW_NS		16.0
 #define MERGE_AGAIN_NS		40.0
 
 /* The same in a GpuSort Join */

@@ -41,10 +41,11 @@
 #include "utils/memutils.h"
 
 /*
- * A merge join is charged this share more than predicted.  The predictions have errors of
- * this size, so a merge join must be clearly cheaper than the hash join.
+ * A merge join is charged this share more than predicted for sorting and merging.  The
+ * predictions have errors of this size, so a merge join must be clearly cheaper than the
+ * hash join.  Both have the cost of the inputs, whose errors do not matter.
  */
-#define SORTED_JOIN_MORE	0.11
+#define SORTED_JOIN_MORE	0.2
 
 /* add_path() takes costs for the same up to the first factor; the second one is more. */
 #define SAME_COST			1.01
@@ -399,7 +400,8 @@ merge_join_path(const MergeOrder *order, Path *outer, Path *inner)
 	raise_own_cost(&change, path, path->startup_cost, cost_to_read(outer, outer_read) + cost_to_read(inner, inner_read),
 				   0, cost_of_us(merge_join_us(&facts, outer_read, inner_read, inner_again)) + output_cost(path));
 	apply_change(path, &change);
-	more = SORTED_JOIN_MORE * path->total_cost;
+	more = SORTED_JOIN_MORE * Max(0, path->total_cost - order->outerrel->cheapest_total_path->total_cost -
+								  order->innerrel->cheapest_total_path->total_cost);
 	path->startup_cost += more;
 	path->total_cost += more;
 	join.path = path;

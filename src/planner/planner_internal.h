@@ -40,6 +40,12 @@
 #define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
 #define PAGES_READ_PART	0.2		/* of seq_page_cost */
 
+/*
+ * Share of cpu_tuple_cost that we save for each tuple of a scan with a condition, also
+ * for tuples that do not satisfy it.
+ */
+#define PAGES_TUPLE_SAVES	0.2
+
 /* Share of seq_page_cost for pages that a worker has not mapped yet. */
 #define PAGES_NEW_PART	0.6
 

@@ -190,22 +190,25 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFa
 }
 
 /*
- * The part of a scan's cost that we save: we read a whole table in memory by page, and
- * workers share its pages.  PostgreSQL does not divide the cost of pages, because they
- * may come from one disk.
+ * The part of a scan's cost that we save: we read a table in memory by page, and workers
+ * share its pages.  PostgreSQL does not divide the cost of pages, because they may come
+ * from one disk.  With a condition most of the time is spent on tuples, and the pages
+ * count as PostgreSQL counts them.
  */
 static Cost
 scan_saves(const Path *path, double read_part)
 {
 	const RelOptInfo *rel;
+	Cost		saves;
 
 	path = path_below_projection(path);
 	rel = path->parent;
-	if (path->pathtype != T_SeqScan || rel->baserestrictinfo != NIL ||
-		rel->pages > (BlockNumber) effective_cache_size)
+	if (path->pathtype != T_SeqScan || rel->pages > (BlockNumber) effective_cache_size)
 		return 0;
-	return path->rows * cpu_tuple_cost * (1 - PAGES_ROW_PART) +
-		seq_page_cost * rel->pages * (1 - read_part);
+	saves = path->rows * cpu_tuple_cost * (1 - PAGES_ROW_PART);
+	if (rel->baserestrictinfo == NIL)
+		return saves + seq_page_cost * rel->pages * (1 - read_part);
+	return saves + rel->tuples * Min(1, path->rows / rel->rows) * cpu_tuple_cost * PAGES_TUPLE_SAVES;
 }
 
 /* A path's cost if only the rows of the bound are fetched. */
