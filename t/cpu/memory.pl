@@ -107,7 +107,7 @@ for my $case (
 		'GpuSort Aggregate,GpuSort' ],
 	[ 'UNION', 'SELECT k FROM big UNION SELECT -k FROM big', 'GpuSort' ],
 	[ 'ntile', 'SELECT ntile(4) OVER (PARTITION BY k % 2 ORDER BY id) FROM big', 'GpuSort Window,GpuSort' ],
-	[ 'merge join', 'SELECT a.id, b.id FROM big a JOIN big b USING (k)', 'Merge Join,GpuSort,GpuSort' ])
+	[ 'merge join', 'SELECT a.id, b.id FROM big a JOIN big b USING (k)', 'GpuSort Join,GpuSort,GpuSort' ])
 {
 	my ($name, $sql, $nodes) = @$case;
 	my (%peak, %rows);
@@ -119,7 +119,7 @@ for my $case (
 		$s->query("SET work_mem = '1MB'; SET gpusort.enable = $enable; SET enable_hashagg = off; "
 			. 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off');
 		my $plan = $s->query("EXPLAIN (COSTS OFF) $sql");
-		my $found = join ',', $plan =~ /(Unique|GpuSort(?: Aggregate| Window)?(?=\))|Merge Join)/g;
+		my $found = join ',', $plan =~ /(Unique|GpuSort(?: Aggregate| Window| Join)?(?=\)))/g;
 		is($found, $nodes, "$name: the nodes") if $enable eq 'on';
 		unlike($plan, qr/GpuSort/, "$name: the stock plan") if $enable eq 'off';
 		$rows{$enable} = $s->query("SELECT count(s) FROM ($sql OFFSET 0) s");

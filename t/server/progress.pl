@@ -56,13 +56,15 @@ gate_shut();
 $second->query('SELECT pg_advisory_lock(2)');
 begin_query($session, 'SELECT count(g) FROM (' . gated('second_gate(gate(id, 20000), 70000)') . ') s');
 gate_reached($node, 'ingest');
-is(seen('datname, leader_pid IS NULL, node, phase, algorithm IS NULL, rows, rows_estimated, rows_written IS NULL, '
+# rows that are computed by heap page are counted page by page
+is(seen('datname, leader_pid IS NULL, node, phase, algorithm IS NULL, rows BETWEEN 19800 AND 19999, rows_estimated, '
+	. 'rows_written IS NULL, '
 	. 'runs, memory_bytes > 500000, disk_bytes, device_bytes'),
-	'postgres|t|2|ingest|t|19999|100000|t|0|t|0|0', 'rows come in');
+	'postgres|t|2|ingest|t|t|100000|t|0|t|0|0', 'rows come in');
 my $memory = seen('memory_bytes');
 gate_open();
 gate_reached($node, 'more rows');
-is(seen('phase, rows'), 'ingest|69999', 'more rows come in');
+is(seen('phase, rows BETWEEN 69800 AND 69999'), 'ingest|t', 'more rows come in');
 cmp_ok(seen('memory_bytes'), '>', $memory, 'memory grows');
 $second->query('SELECT pg_advisory_unlock(2)');
 $session->query('SELECT 1');
@@ -72,8 +74,8 @@ $session->query("SET work_mem = '64kB'");
 gate_shut();
 begin_query($session, 'SELECT count(g) FROM (' . gated('gate(id, 70000)') . ') s');
 gate_reached($node, 'runs');
-is(seen('phase, algorithm, rows, runs > 5, disk_bytes > 1000000, memory_bytes < 20000000'),
-	'ingest|cpu_radix|69999|t|t|t', 'rows come in after runs');
+is(seen('phase, algorithm, rows BETWEEN 69800 AND 69999, runs > 5, disk_bytes > 1000000, memory_bytes < 20000000'),
+	'ingest|cpu_radix|t|t|t|t', 'rows come in after runs');
 gate_open();
 $session->query('SELECT 1');
 gone('a sort with runs');
