@@ -45,7 +45,8 @@ SQL
 
 # Sorts in key mode, whose keys are sent before all rows are in: a merge join above them marks and restores, so that row
 # mode is not used.
-my $merge = 'SET gpusort.merge_joins = off; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;';
+my $merge = 'SET gpusort.merge_joins = off; SET enable_hashjoin = off; SET enable_nestloop = off; '
+	. 'SET enable_material = off;';
 sub joined
 {
 	my ($tab, $order, $where) = @_;
