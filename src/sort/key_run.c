@@ -5,8 +5,8 @@
  * A batch is sorted by keys whose layout follows from the ranges of its own rows.  The run
  * stores these keys, so that nothing is decoded.  The layout of the merge follows from the
  * ranges of all rows and is known only when all runs are written.  A column's number in the
- * merge's layout is its number in the run plus a constant, except for NULLs.  Usually the columns also lie at the same
- * bits, and one addition translates a key.
+ * merge's layout is its number in the run plus a constant, except for NULLs.  Usually the
+ * columns also lie at the same bits, and one addition translates a key.
  *
  * Presorted input that continues a run begins a new section, because its layout differs.
  *
