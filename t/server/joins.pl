@@ -94,7 +94,7 @@ for my $round (1 .. $rounds)
 	$node->safe_psql('postgres', $make) if $make;
 	my $plan = $node->safe_psql('postgres', "$set EXPLAIN (COSTS OFF) $sql");
 	# sums of the rows, in order unless workers return them
-	my $digest = "SELECT count(*), md5(string_agg(r, '|' ORDER BY @{[$plan =~ /Gather/ ? 'r' : 'n']}))"
+	my $digest = "SELECT count(*), md5(string_agg(md5(r), '|' ORDER BY @{[$plan =~ /Gather/ ? 'r' : 'n']}))"
 	  . " FROM (SELECT z::text AS r, row_number() OVER () AS n FROM ($sql) z) o";
 	my %rows = map { $_ => $node->safe_psql('postgres', "$set SET gpusort.merge_joins = $_; $digest") } qw(on off);
 	my $replaced = $plan =~ /GpuSort Join/;
