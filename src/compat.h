@@ -54,7 +54,6 @@ compat_explain_tables(const ExplainState *es)
  * children.  It looks for a CustomScan's children in custom_plans, but our child is in
  * lefttree only, because copyObject() would copy it twice.  So the count is corrected.
  */
-#include "access/stratnum.h"
 #include "nodes/plannodes.h"
 static inline void
 compat_count_disabled(CustomScan *cscan)
@@ -106,6 +105,7 @@ compat_pathkey_operator(const PathKey *pathkey, Oid type)
 }
 
 /* Is key i of a merge join in descending order?  18 replaces the strategy by a flag. */
+#include "access/stratnum.h"
 static inline bool
 compat_merge_key_reversed(const MergeJoin *join, int i)
 {

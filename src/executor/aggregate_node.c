@@ -107,7 +107,7 @@ typedef struct AggregateState
 	Size		row_room;
 
 	/* rows that were taken from the child at once */
-	bool		takes;			/* there may be more of them */
+	bool		takes;			/* the sort may have more rows to take */
 	int			ntaken;
 	int			next_taken;
 	MinimalTuple taken[RESULT_TAKE];

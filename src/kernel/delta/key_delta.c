@@ -56,58 +56,41 @@ width_of(SortKey all)
 		} \
 	} while (0)
 
+/* Codes a block of n keys of key_t; returns its end. */
+#define ENCODE(key_t, before, keys, n, out) \
+	do { \
+		key_t		all = (keys)[0] - before; \
+		unsigned	width; \
+		for (size_t i = 1; i < (n); i++) \
+			all |= (keys)[i] - (keys)[i - 1]; \
+		width = width_of(all); \
+		*(out)++ = (char) width; \
+		*(out)++ = (char) (n); \
+		if (width <= KEY_DELTA_BITS) \
+			PACK(keys, before, n, width, out); \
+		else \
+		{ \
+			for (size_t i = 0; i < (n); i++) \
+			{ \
+				key_t		difference = (keys)[i] - before; \
+				before = (keys)[i]; \
+				memcpy((out), &difference, sizeof(difference)); \
+				(out) += width / 8; \
+			} \
+		} \
+		return (out); \
+	} while (0)
+
 char *
 key_delta_encode64(uint64_t before, const uint64_t *keys, size_t n, char *out)
 {
-	uint64_t	all = keys[0] - before;
-	unsigned	width;
-
-	for (size_t i = 1; i < n; i++)
-		all |= keys[i] - keys[i - 1];
-	width = width_of(all);
-	*out++ = (char) width;
-	*out++ = (char) n;
-	if (width <= KEY_DELTA_BITS)
-	{
-		PACK(keys, before, n, width, out);
-		return out;
-	}
-	for (size_t i = 0; i < n; i++)
-	{
-		uint64_t	difference = keys[i] - before;
-
-		before = keys[i];
-		memcpy(out, &difference, sizeof(difference));
-		out += width / 8;
-	}
-	return out;
+	ENCODE(uint64_t, before, keys, n, out);
 }
 
 char *
 key_delta_encode128(SortKey before, const SortKey *keys, size_t n, char *out)
 {
-	SortKey		all = keys[0] - before;
-	unsigned	width;
-
-	for (size_t i = 1; i < n; i++)
-		all |= keys[i] - keys[i - 1];
-	width = width_of(all);
-	*out++ = (char) width;
-	*out++ = (char) n;
-	if (width <= KEY_DELTA_BITS)
-	{
-		PACK(keys, before, n, width, out);
-		return out;
-	}
-	for (size_t i = 0; i < n; i++)
-	{
-		SortKey		difference = keys[i] - before;
-
-		before = keys[i];
-		memcpy(out, &difference, sizeof(difference));
-		out += width / 8;
-	}
-	return out;
+	ENCODE(SortKey, before, keys, n, out);
 }
 
 size_t
