@@ -9,7 +9,8 @@
 #
 # Fields of a query:
 #
-#	group	shapes, types, memory, limits, plans, grouping, incremental or short; --group=NAME runs one group
+#	group	shapes, types, memory, limits, compared, plans, grouping, incremental or short; --group=NAME runs one
+#			group
 #	name	first column of the result table
 #	tables	tables that the query reads
 #	set		settings; work_mem is --memory unless it is set here
@@ -153,6 +154,15 @@ my @queries = (
 	query('limits', '(int4 k, int8) BY k LIMIT 100,000', 't10', 'SELECT * FROM t10 ORDER BY k LIMIT 100000',
 		'SELECT * FROM t10', set => "work_mem = '64MB'"),
 
+	# keys that only a comparator orders: many runs, and a LIMIT of half the rows
+	(map { query('compared', "runs in a row: BY $_, work_mem 4 MB", 'grown',
+		"SELECT *, repeat(md5(id::text), 14) FROM grown ORDER BY $_", 'SELECT *, repeat(md5(id::text), 14) FROM grown',
+		set => "work_mem = '4MB'") }
+	  'to_jsonb(id)', 'to_jsonb(id % 7)', q{lpad(id::text, 10, '0') COLLATE "en-US-x-icu"}),
+	(map { query('compared', "BY to_jsonb(k) LIMIT of $_ of the rows", 't10',
+		"SELECT * FROM t10 ORDER BY to_jsonb(k) LIMIT (SELECT (count(*) * $_)::int8 FROM t10)", 'SELECT * FROM t10') }
+	  0.5, 0.9),
+
 	query('short', 'prepared BY k over 100 rows', 'small', 'SELECT * FROM small ORDER BY k', undef, loops => 1,
 		set => "work_mem = '4MB'"),
 	query('short', 'prepared BY k over 10 rows', 'small', 'SELECT * FROM small WHERE id <= 10 ORDER BY k', undef,
@@ -178,7 +188,7 @@ for my $memory ('4MB', '1GB')
 		[ 'GROUP BY text, 1,000 groups', 'w10', 'SELECT b, count(*), sum(k) FROM w10 GROUP BY b' ],
 		[ 'DISTINCT text, 1,000 values', 'w10', 'SELECT DISTINCT b FROM w10' ]);
 	push @queries, map { query('grouping', "$_->[0], work_mem $memory", $_->[1], $_->[2], undef,
-			set => "work_mem = '$memory'") } @all;
+			set => "work_mem = '$memory', gpusort.plan_grouping = on") } @all;
 }
 
 # Rows behind an index on the first sort column: with that index, and with the plans that both planners choose.

@@ -5,7 +5,7 @@
  *		rids	all rows lie in shared arenas; the leader has an array of rids
  *		ranges	workers sort ranges of keys; the leader reads blocks in sequence
  *		streams	N workers write sorted blocks of rows and keys; the leader merges
- *				them with a tournament tree of losers
+ *				them with a loser tree
  *
  * Rows have 32 bytes with 64-bit keys, blocks 64 kB, streams equal numbers of
  * rows.  Everything runs in one process, so the cost of reading lines from
