@@ -18,9 +18,10 @@ PGFILEDESC = "gpusort - sorts in place of Sort"
 
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)))
 
-PG_CPPFLAGS = -I$(CURDIR)/src
+# PGDLLEXPORT marks what the server finds by name; PostgreSQL 15 defines it as nothing
+PG_CPPFLAGS = -I$(CURDIR)/src -DPGDLLEXPORT='__attribute__((visibility("default")))'
 # what PostgreSQL's own headers are not clean of
-PG_CFLAGS = -O3 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare \
+PG_CFLAGS = -O3 -fvisibility=hidden -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wno-declaration-after-statement -Wno-suggest-attribute=format
 SHLIB_LINK += -lpthread
 EXTRA_CLEAN = results regression.diffs regression.out tmp_check
@@ -32,18 +33,20 @@ override with_llvm := no
 
 -include test/test.mk test/unit/route.mk bench/bench.mk cuda/cuda.mk src/service/device.mk
 
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+# Debian's client package has pgxs without the server's headers
+SERVER_HEADER := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)/postgres.h
+ifneq ($(and $(wildcard $(PGXS)),$(wildcard $(SERVER_HEADER))),)
+include $(PGXS)
+
 # the GPU library comes along where nvcc is; GPU=no leaves it out
 ifneq ($(GPU),no)
 all: gpu
 endif
 
-PG_CONFIG ?= pg_config
-PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
-ifneq ($(wildcard $(PGXS)),)
-include $(PGXS)
-
-# one server's objects are no other's: they are made anew when PG_CONFIG names another
-$(shell mkdir -p build; echo '$(VERSION) $(includedir_server)' >build/server.now; \
+# one server's objects are no other's: they are made anew when PG_CONFIG names another, or flags change
+$(shell mkdir -p build; echo '$(VERSION) $(includedir_server) $(PG_CFLAGS)' >build/server.now; \
 	cmp -s build/server.now build/server || mv build/server.now build/server; rm -f build/server.now)
 $(OBJS): build/server
 else

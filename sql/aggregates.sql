@@ -70,9 +70,9 @@ INSERT INTO query (q) VALUES
 	('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY upper(t)) FROM agg'),
 	('SELECT g, percentile_cont(0.23) WITHIN GROUP (ORDER BY k), count(DISTINCT k), mode() WITHIN GROUP (ORDER BY k),
 		sum(s), avg(s), avg(k), min(d), max(b) FROM agg GROUP BY g ORDER BY g'),
-	('SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM agg GROUP BY g HAVING
-		percentile_cont(0.5) WITHIN GROUP (ORDER BY n) > 0.9 ORDER BY g'),
-	('SELECT t, percentile_disc(0.5) WITHIN GROUP (ORDER BY t || id) FROM agg GROUP BY t ORDER BY t'),
+	('SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY s) FROM agg GROUP BY g HAVING
+		percentile_cont(0.5) WITHIN GROUP (ORDER BY s) > 520 ORDER BY g'),
+	('SELECT t, percentile_disc(0.5) WITHIN GROUP (ORDER BY k::int8) FROM agg GROUP BY t ORDER BY t'),
 	('SELECT t, percentile_disc(ARRAY[0.5, 1]) WITHIN GROUP (ORDER BY t), mode() WITHIN GROUP (ORDER BY t) FROM agg
 		GROUP BY t ORDER BY t'),
 	('SELECT g, percentile_cont(g / 10.0) WITHIN GROUP (ORDER BY k) FROM agg WHERE g < 9 GROUP BY g ORDER BY g'),
@@ -131,10 +131,54 @@ SELECT c.* FROM unnest(ARRAY[
 DROP TABLE longer;
 RESET work_mem;
 
+-- different values that a cast makes equal: the same place in the order, but another mode
+CREATE TABLE casts AS SELECT 9007199254740992 + i % 10 / 3 AS v, i % 3 AS g, (i % 10)::float4 AS r
+	FROM generate_series(1, 900) i;
+INSERT INTO casts SELECT 5, g, 5 FROM generate_series(0, 2) g, generate_series(1, 150);
+ANALYZE casts;
+SELECT mode() WITHIN GROUP (ORDER BY v) AS v, mode() WITHIN GROUP (ORDER BY v::float8) AS f FROM casts;
+SELECT c.* FROM unnest(ARRAY['SELECT mode() WITHIN GROUP (ORDER BY v::float8) FROM casts',
+	'SELECT mode() WITHIN GROUP (ORDER BY v::float8 DESC) FROM casts',
+	'SELECT mode() WITHIN GROUP (ORDER BY v::float8), percentile_cont(0.5) WITHIN GROUP (ORDER BY v) FROM casts',
+	'SELECT g, mode() WITHIN GROUP (ORDER BY v::float8), max(v) FROM casts GROUP BY g ORDER BY g',
+	'SELECT g, count(DISTINCT v::float8), sum(DISTINCT v::float8) FROM casts GROUP BY g ORDER BY g',
+	'SELECT mode() WITHIN GROUP (ORDER BY r::float8), percentile_cont(0.5) WITHIN GROUP (ORDER BY r) FROM casts'
+	]) q, check_aggregate(q) c;
+DROP TABLE casts;
+
+-- an expression that may fail is not computed for groups that are not read
+CREATE TABLE late AS SELECT i / 100 AS g, CASE WHEN i < 800 THEN i % 3 + 1 ELSE i % 3 END AS x
+	FROM generate_series(1, 1000) i;
+ANALYZE late;
+SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY 10 / x) FROM late GROUP BY g ORDER BY g LIMIT 1;
+SELECT g, mode() WITHIN GROUP (ORDER BY CASE WHEN g < 8 THEN x ELSE 10 / x END) FROM late GROUP BY g ORDER BY g LIMIT 1;
+SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY 10 / x) FROM late GROUP BY g ORDER BY g;
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY 10 / x) FROM late;
+SELECT c.* FROM unnest(ARRAY['SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY x::int8) FROM late GROUP BY g
+	ORDER BY g', 'SELECT g, mode() WITHIN GROUP (ORDER BY x = 1) FROM late GROUP BY g ORDER BY g',
+	'SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY x % 2) FROM late GROUP BY g ORDER BY g',
+	'SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY x % 2) FROM late']) q, check_aggregate(q) c;
+DROP TABLE late;
+
 -- errors
 SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY k) FROM agg;
 SELECT percentile_disc(ARRAY[0.5, -1]) WITHIN GROUP (ORDER BY t) FROM agg;
 SELECT percentile_disc('NaN'::float8) WITHIN GROUP (ORDER BY t) FROM agg WHERE false;
+-- the rows' own errors come first
+SELECT percentile_cont(2) WITHIN GROUP (ORDER BY k), sum(1 / (id - 2002)) FROM agg;
+SELECT percentile_cont(ARRAY[0, 2]) WITHIN GROUP (ORDER BY k), sum(1 / (id - 2002)) FROM agg;
+SELECT percentile_disc(1 / abs(x)) WITHIN GROUP (ORDER BY k) FROM agg, (SELECT 0.0 AS x OFFSET 0) z GROUP BY x;
+SELECT percentile_cont(2) WITHIN GROUP (ORDER BY k) FROM agg WHERE k = 100;
+-- and those of the aggregates before
+SELECT percentile_cont(2) WITHIN GROUP (ORDER BY k), percentile_cont(1 / x) WITHIN GROUP (ORDER BY k)
+FROM agg, (SELECT 0 AS x OFFSET 0) z GROUP BY x;
+SELECT percentile_cont(ARRAY[2]) WITHIN GROUP (ORDER BY k) FROM agg WHERE k = 100;
+
+-- mode() returns the first of equal values
+SELECT * FROM check_aggregate('SELECT mode() WITHIN GROUP (ORDER BY n) FROM (VALUES (1.00), (2.0), (2.00), (2), (NULL),
+	(3.0)) v (n)');
+SELECT * FROM check_aggregate('SELECT g, mode() WITHIN GROUP (ORDER BY n), count(DISTINCT n) FROM
+	(VALUES (1, 1.00), (1, 2.0), (1, 2.00), (2, 1.0), (2, 1.00), (2, 0.0), (2, 0.00), (2, 0)) v (g, n) GROUP BY g');
 
 -- the aggregate sorts by itself; up to 15, ordered and DISTINCT ones as well
 SELECT nodes, result FROM unnest(ARRAY[
@@ -143,11 +187,16 @@ SELECT nodes, result FROM unnest(ARRAY[
 	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), sum(f) FROM agg',
 	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), array_agg(id) FROM (SELECT * FROM agg ORDER BY id) a',
 	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f + random() * 0) FROM agg',
+	'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY k), sum(id) FILTER (WHERE random() < 2) FROM agg',
+	'SELECT percentile_cont(1 / abs(x)) WITHIN GROUP (ORDER BY k), count(*) FROM agg, (SELECT 1 AS x OFFSET 0) z
+		GROUP BY x',
 	'SELECT rank(3) WITHIN GROUP (ORDER BY k) FROM agg',
 	'SELECT (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY k + x) FROM agg) FROM generate_series(1, 3) x',
 	'SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY k), min(t || t || t || t || c || c || n || iv || id || f || b)
 		FROM agg',
-	'SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY k) FROM agg GROUP BY ROLLUP (g) ORDER BY g']) q,
+	'SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY k) FROM agg GROUP BY ROLLUP (g) ORDER BY g',
+	'SELECT t, percentile_disc(0.5) WITHIN GROUP (ORDER BY t || id) FROM agg GROUP BY t ORDER BY t',
+	'SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM agg GROUP BY g ORDER BY g']) q,
 	check_aggregate(q);
 
 -- rescans
@@ -164,12 +213,44 @@ SELECT * FROM check_aggregate('SELECT x, a.* FROM generate_series(1, 5) x JOIN (
 RESET enable_material;
 RESET enable_hashjoin;
 
--- aggregates of users, with transition functions that are done in place
+-- aggregates of users, with transition functions of aggregates that are done in place
 CREATE AGGREGATE count_from_five (*) (SFUNC = int8inc, STYPE = int8, INITCOND = '5');
 CREATE AGGREGATE sum_from_one (int4) (SFUNC = int4_sum, STYPE = int8, INITCOND = '1');
 CREATE AGGREGATE greatest_from_ten (int4) (SFUNC = int4larger, STYPE = int4, INITCOND = '10');
 CREATE AGGREGATE strict_text (text) (SFUNC = textcat, STYPE = text);
 SELECT * FROM check_aggregate('SELECT g, count_from_five(*), sum_from_one(k), greatest_from_ten(k), strict_text(t)
+	FROM agg GROUP BY g ORDER BY g');
+-- initial values that the transition functions refuse
+CREATE AGGREGATE count_to_end (*) (SFUNC = int8inc, STYPE = int8, INITCOND = '9223372036854775806');
+CREATE AGGREGATE count_values_to_end ("any") (SFUNC = int8inc_any, STYPE = int8, INITCOND = '9223372036854775806');
+CREATE AGGREGATE avg_null (int4) (SFUNC = int4_avg_accum, STYPE = int8[], INITCOND = '{NULL,3}');
+CREATE AGGREGATE avg_empty (int4) (SFUNC = int4_avg_accum, STYPE = int8[], INITCOND = '{}');
+CREATE AGGREGATE avg_one (int4) (SFUNC = int4_avg_accum, STYPE = int8[], INITCOND = '{0}');
+CREATE AGGREGATE avg_one_int2 (int2) (SFUNC = int2_avg_accum, STYPE = int8[], INITCOND = '{0}');
+CREATE AGGREGATE avg_three (int4) (SFUNC = int4_avg_accum, STYPE = int8[], INITCOND = '{5,3,4}');
+CREATE AGGREGATE avg_from_two (int4) (SFUNC = int4_avg_accum, STYPE = int8[], FINALFUNC = int8_avg,
+	INITCOND = '{2,3}');
+CREATE FUNCTION aggregate_error(query text, OUT nodes text, OUT stock text, OUT ours text) LANGUAGE plpgsql AS $$
+BEGIN
+	nodes := plan_nodes(query, 'GpuSort Aggregate(?=\))|(?:Group)?Aggregate$');
+	BEGIN
+		EXECUTE query;
+	EXCEPTION WHEN OTHERS THEN
+		ours := SQLSTATE || ' ' || SQLERRM;
+	END;
+	SET LOCAL gpusort.enable = off;
+	BEGIN
+		EXECUTE query;
+	EXCEPTION WHEN OTHERS THEN
+		stock := SQLSTATE || ' ' || SQLERRM;
+	END;
+	RESET gpusort.enable;
+END $$;
+SELECT call, e.* FROM unnest(ARRAY['count_to_end(*)', 'count_values_to_end(id)', 'avg_null(k)',
+	'avg_empty(k)', 'avg_one(k)', 'avg_one_int2(s)', 'avg_three(k)']) WITH ORDINALITY AS u (call, n),
+	aggregate_error(format('SELECT g, %s FROM agg WHERE g < 9 GROUP BY g', call)) e
+ORDER BY n;
+SELECT * FROM check_aggregate('SELECT g, avg_from_two(k), avg(k), sum(k), count(k), count(*), avg(s), sum(s)
 	FROM agg GROUP BY g ORDER BY g');
 -- a collation for which texts with different bytes are equal
 DO $$ BEGIN
@@ -189,4 +270,7 @@ SELECT plan_nodes('SELECT count(DISTINCT k) FROM agg', 'GpuSort Aggregate(?=\))|
 RESET gpusort.enable;
 DROP TABLE agg, query;
 DROP FUNCTION check_aggregate, check_aggregates, aggregate_plan, sort_returns;
-DROP AGGREGATE count_from_five (*), sum_from_one (int4), greatest_from_ten (int4), strict_text (text);
+DROP FUNCTION aggregate_error;
+DROP AGGREGATE count_from_five (*), sum_from_one (int4), greatest_from_ten (int4), strict_text (text),
+	count_to_end (*), count_values_to_end ("any"), avg_null (int4), avg_empty (int4), avg_one (int4),
+	avg_one_int2 (int2), avg_three (int4), avg_from_two (int4);

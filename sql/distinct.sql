@@ -183,6 +183,16 @@ SELECT * FROM dropped('SELECT DISTINCT ON (few) few, many FROM (SELECT few, many
 -- the order of the columns is that of the sort
 SELECT * FROM dropped('SELECT DISTINCT few, gaps FROM twice ORDER BY gaps DESC, few');
 SELECT result FROM check_sort('SELECT DISTINCT few, gaps FROM twice ORDER BY gaps DESC, few');
+-- above groups and windows, whose columns are not those of their input
+SELECT nodes ~ '^GpuSort' AS sorted, result FROM unnest(ARRAY[
+	'SELECT DISTINCT ON (min(few)) gaps, count(DISTINCT few), max(few), min(few) FROM twice GROUP BY gaps
+		ORDER BY 4, 1',
+	'SELECT DISTINCT n, few, max(many), min(many) % 2 = 0 AS even, sum(many) FROM twice GROUP BY few, n
+		ORDER BY 5, 4, 3, 2, 1',
+	'SELECT DISTINCT gaps, few, first, few + 1 AS next, rank() OVER (ORDER BY few) AS r FROM (SELECT gaps, few, id < 50
+		AS first FROM twice) q ORDER BY 5, 4, 3, 2, 1',
+	'SELECT DISTINCT dense_rank() OVER (PARTITION BY few ORDER BY gaps) AS r, few % 2 = 0 AS even FROM twice
+		ORDER BY 2, 1']) q, check_sort(q);
 -- LIMIT
 SELECT result FROM check_sort('SELECT DISTINCT many FROM twice ORDER BY many LIMIT 7 OFFSET 3');
 SELECT result FROM check_sort('SELECT DISTINCT ON (few) few, id FROM twice ORDER BY few, id LIMIT 5');
@@ -224,6 +234,17 @@ SELECT result FROM check_sort('SELECT few FROM twice UNION SELECT gaps FROM twic
 CREATE TABLE twice_few (few bigint);
 INSERT INTO twice_few SELECT DISTINCT few FROM twice;
 SELECT count(*), count(DISTINCT few) FROM twice_few;
+-- keys beyond 64 bits with many ties in their first bits: the key buffer is freed before the runs are written
+CREATE TABLE distinct_ties AS SELECT (i % 3) * 3000000000000000000::int8 + 5 * (i % 2) AS a, i % 1000 AS f,
+	i * 7919::int8 % 100003 AS b, i % 100 AS d FROM generate_series(1, 60000) i;
+ANALYZE distinct_ties;
+SET max_parallel_workers_per_gather = 0;
+SET work_mem = '1MB';
+SELECT count(*), sum(n) FROM (SELECT a, f, b, count(DISTINCT d) AS n FROM distinct_ties GROUP BY a, f, b) s;
+SELECT count(*), sum(n) FROM (SELECT a, b, count(DISTINCT d) AS n FROM distinct_ties GROUP BY a, b) s;
+SELECT count(*) FROM (SELECT DISTINCT ON (a, b) a, b, d, f FROM distinct_ties ORDER BY a, b, d, f) s;
+DROP TABLE distinct_ties;
+
 DROP TABLE twice_few;
 -- prepared plans, and a plan that was made before gpusort is turned off
 SET plan_cache_mode = force_generic_plan;

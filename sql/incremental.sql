@@ -264,6 +264,7 @@ SET max_parallel_workers_per_gather = 0;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET enable_sort;
+SET gpusort.plan_grouping = on;
 CREATE TABLE shuffled AS SELECT (mix(i) % 10000)::int AS g, (mix(i * 7) % 1000)::int AS v, i AS id
 FROM generate_series(1, 40000) i;
 CREATE INDEX ON shuffled (g);

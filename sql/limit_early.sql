@@ -32,8 +32,27 @@ SELECT q, (early_route(q)).early FROM unnest(ARRAY[
 	'SELECT seq FROM early ORDER BY r LIMIT 2000',
 	'SELECT seq FROM early WHERE random() < 2 ORDER BY at DESC LIMIT 10',
 	'SELECT seq FROM early WHERE seq NOT IN (SELECT 5) ORDER BY at DESC LIMIT 10',
+	'SELECT seq FROM early WHERE seq <> (SELECT 5) ORDER BY at DESC LIMIT 10',
+	'SELECT seq FROM early WHERE 100 / seq < 10 ORDER BY at DESC LIMIT 10',
+	'SELECT seq FROM early WHERE seq + 1 > 10 ORDER BY at DESC LIMIT 10',
 	'SELECT seq FROM early ORDER BY jsonb_build_object(1, at) DESC LIMIT 10',
 	'SELECT seq FROM (SELECT * FROM early LIMIT 100) e ORDER BY at DESC LIMIT 10']) q;
+
+-- a condition is evaluated early if nobody can notice that; otherwise its errors and effects are PostgreSQL's
+SELECT q, (early_route(q)).early FROM unnest(ARRAY[
+	'SELECT seq FROM early WHERE seq > 5 AND r <> ALL (''{1,2}'') AND (few IS NULL OR NOT few = 3) ORDER BY at DESC
+		LIMIT 10',
+	'SELECT seq FROM early WHERE t = ''customer 00029999'' OR p <> ''x'' ORDER BY at DESC LIMIT 10']) q;
+SELECT seq FROM early WHERE 10 / (seq - 60000) < sqrt((seq - 5)::float8) ORDER BY at DESC LIMIT 1;
+CREATE SEQUENCE early_calls;
+CREATE FUNCTION early_call(seq int) RETURNS bool LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN nextval('early_calls') > 0;
+END $$;
+SELECT seq FROM early WHERE early_call(seq) ORDER BY at DESC, seq DESC LIMIT 1;
+SELECT currval('early_calls');
+DROP FUNCTION early_call;
+DROP SEQUENCE early_calls;
 
 -- the rows and their order: ties at the bound, other orders, NULLs, conditions
 CREATE FUNCTION early_same(source text) RETURNS TABLE (keys text, result text) LANGUAGE sql AS $$
@@ -46,6 +65,7 @@ GROUP BY keys ORDER BY keys $$;
 SELECT * FROM early_same('early');
 SELECT * FROM early_same('early WHERE seq % 3 = 0 AND p <> ''x''');
 SELECT * FROM early_same('early WHERE r = 5');
+SELECT * FROM early_same('early WHERE seq <> 59999 AND p <> ''x''');
 
 -- equal keys keep their input order
 SELECT keys, bool_and(compare_rows(

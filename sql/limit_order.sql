@@ -80,6 +80,19 @@ FROM unnest('{seq USING ??>,seq USING <??}'::text[]) keys, unnest('{1,10,300,300
 -- random input: one comparison a row, and a binary search for each row that is wanted when it arrives
 SELECT n, comparisons('r USING <??', n) < 5000 + n * (1 + ln(5000.0 / n)) * (2 + log(2, n)) AS few_enough
 FROM unnest('{1,10,300,3000}'::int[]) n;
+-- most rows wanted: no more than a sort of all rows needs
+SELECT n, comparisons('r USING <??', n) < 5000 * log(2, 5000) AS few_enough FROM unnest('{2600,4900}'::int[]) n;
+-- runs that follow each other, and few values: the runs and their merge need one comparison a row each
+CREATE TABLE ord_wide AS SELECT i AS seq, i % 3 AS few, repeat('x', 400) AS p FROM generate_series(1, 15000) i;
+SET work_mem = '256kB';
+SELECT setval('asked', 1);
+SELECT count(p) FROM (SELECT p FROM ord_wide ORDER BY seq USING <?? OFFSET 0) s;
+SELECT last_value < 15000 * 3 AS few_enough FROM asked;
+SELECT setval('asked', 1);
+SELECT count(p) FROM (SELECT p FROM ord_wide ORDER BY few USING <?? OFFSET 0) s;
+SELECT last_value < 15000 * 6 AS few_enough FROM asked;
+DROP TABLE ord_wide;
+RESET work_mem;
 
 -- fixed-width keys: of a page with many rows few are wanted, for any input order
 CREATE TABLE ord_n AS SELECT seq::int8 AS at, NULLIF(r, 7) AS r, seq % 7 AS few FROM ord;

@@ -173,5 +173,24 @@ FROM unnest(ARRAY[
 ORDER BY n;
 RESET work_mem;
 
-DROP TABLE jl, jr, ju, wide_l, wide_r;
-DROP FUNCTION check_join, join_plan_top;
+-- an inner side that PostgreSQL's Sort orders: a sort of one column passed by value returns slots without rows
+SET gpusort.min_rows = 500;
+CREATE TABLE few_ints AS SELECT i % 20 * 3 AS k, i::numeric AS n FROM generate_series(1, 60) i;
+ANALYZE few_ints;
+CREATE FUNCTION small_side(query text, OUT nodes text, OUT result text) LANGUAGE sql AS $$
+SELECT plan_nodes(query, 'GpuSort(?: Join)?(?=\))|Sort$'), (check_join(query)).result $$;
+-- which side is the inner one depends on the version
+SELECT bool_or(c.nodes ~ '^GpuSort Join, GpuSort, Sort$') AS inner_side,
+	bool_or(c.nodes ~ '^GpuSort Join, Sort, GpuSort$') AS outer_side, bool_and(c.result = 'same') AS same
+FROM unnest(ARRAY[
+	'SELECT l.id, s.k FROM jl l JOIN few_ints s ON l.k = s.k',
+	'SELECT l.id, s.k FROM jl l LEFT JOIN few_ints s ON l.k = s.k',
+	'SELECT l.id, s.k FROM jl l LEFT JOIN few_ints s ON l.k = s.k AND l.id % 7 < s.k % 5',
+	'SELECT l.id, s.k FROM few_ints s LEFT JOIN jl l ON l.k = s.k',
+	'SELECT id FROM jl l WHERE EXISTS (SELECT 1 FROM few_ints s WHERE l.k = s.k)',
+	'SELECT id FROM jl l WHERE EXISTS (SELECT 1 FROM few_ints s WHERE l.k = s.k AND l.id % 7 < s.k % 5)',
+	'SELECT id FROM jl l WHERE NOT EXISTS (SELECT 1 FROM few_ints s WHERE l.k = s.k AND l.id % 7 < s.k % 5)',
+	'SELECT l.id, s.n FROM jl l JOIN few_ints s ON l.n = s.n']) q, small_side(q) c;
+
+DROP TABLE jl, jr, ju, wide_l, wide_r, few_ints;
+DROP FUNCTION check_join, join_plan_top, small_side;

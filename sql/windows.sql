@@ -233,5 +233,38 @@ SELECT * FROM check_window('SELECT lower(s) COLLATE "C", rank() OVER w, dense_ra
 	(CASE WHEN id % 2 = 0 THEN upper(t) ELSE t END) COLLATE win_ignores_case AS s FROM win) q
 	WINDOW w AS (PARTITION BY s ORDER BY id % 7)');
 DROP COLLATION win_ignores_case;
+-- a row that fails the run condition or the filter is projected, with errors and effects
+CREATE SEQUENCE win_calls;
+SELECT q, window_nodes(q) FROM unnest(ARRAY[
+	'SELECT * FROM (SELECT row_number() OVER (ORDER BY id) AS rn, nextval(''win_calls'') AS n FROM win) q WHERE rn < 5',
+	'SELECT * FROM (SELECT count(*) OVER (PARTITION BY k ORDER BY id) AS rn, nextval(''win_calls'') AS n FROM win) q
+		WHERE rn < 5',
+	'SELECT * FROM (SELECT row_number() OVER (PARTITION BY k ORDER BY id) AS rn, nextval(''win_calls'') AS n FROM win) q
+		WHERE rn % 5 = 1']) q;
+SELECT * FROM (SELECT row_number() OVER (ORDER BY id) AS rn, nextval('win_calls') AS n FROM win) q WHERE rn < 5;
+SELECT currval('win_calls');
+SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY id) AS rn, nextval('win_calls') AS n FROM win) q
+WHERE rn % 5 = 1;
+SELECT currval('win_calls');
+SELECT * FROM (SELECT row_number() OVER (ORDER BY id) AS rn, 1 / (id - 5) AS x FROM win) q WHERE rn < 5;
+SELECT * FROM (SELECT row_number() OVER (ORDER BY id) AS rn, 1 / (id - 6) AS x FROM win) q WHERE rn < 5;
+-- a WindowAgg projects rows of the partition that it has read ahead
+SELECT q, window_nodes(q), (check_window(q)).result FROM unnest(ARRAY[
+	'SELECT * FROM (SELECT count(*) OVER (PARTITION BY k ORDER BY id) AS n, id + 1 AS x FROM win) q WHERE n < 2',
+	'SELECT * FROM (SELECT count(*) OVER (PARTITION BY k ORDER BY id) AS n, id FROM win) q WHERE n < 2',
+	'SELECT * FROM (SELECT row_number() OVER (PARTITION BY k ORDER BY id ROWS UNBOUNDED PRECEDING) AS n, id + 1 AS x
+		FROM win) q WHERE n < 2']) q;
+SELECT * FROM (SELECT count(*) OVER (PARTITION BY k ORDER BY id) AS n, 1 / (id - 3) AS x
+	FROM (VALUES (1, 1), (1, 2), (1, 3)) v (k, id)) q WHERE n < 2;
+SELECT * FROM (SELECT row_number() OVER (PARTITION BY k ORDER BY id ROWS UNBOUNDED PRECEDING) AS n, 1 / (id - 3) AS x
+	FROM (VALUES (1, 1), (1, 2), (1, 3)) v (k, id)) q WHERE n < 2;
+-- behind the row that fails the condition of a lower window, its functions are NULL
+SELECT window_nodes('SELECT * FROM (SELECT row_number() OVER w AS n, count(*) OVER (PARTITION BY k) AS c FROM win
+	WINDOW w AS (PARTITION BY k ORDER BY id)) q WHERE n < 3');
+SELECT * FROM (SELECT k, row_number() OVER w AS n, count(*) OVER (PARTITION BY k) AS c,
+	1 / (row_number() OVER w - 4) AS x FROM win WINDOW w AS (PARTITION BY k ORDER BY id)) q WHERE n < 3 AND k < 3;
+SELECT * FROM (SELECT row_number() OVER w AS n, count(*) OVER (PARTITION BY k) AS c,
+	1 / (row_number() OVER w - 3) AS x FROM win WINDOW w AS (PARTITION BY k ORDER BY id)) q WHERE n < 3;
+DROP SEQUENCE win_calls;
 DROP TABLE win, more;
 DROP FUNCTION check_window, sort_returns, sort_returns_less, executed_window;

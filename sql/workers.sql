@@ -61,52 +61,6 @@ SET gpusort.enable = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET gpusort.enable;
 
--- A parallel plan must be cheaper by a tenth: the cost of the most expensive parallel plan that is chosen, divided by
--- the cost of the serial plan.
-CREATE FUNCTION total_cost(query text) RETURNS float8 LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	EXECUTE 'EXPLAIN ' || query INTO line;
-	RETURN substring(line FROM '\.\.([0-9.]+) rows')::float8;
-END $$;
-CREATE FUNCTION parallel_share(query text) RETURNS float8 LANGUAGE plpgsql AS $$
-DECLARE
-	setup float8 := 1;
-	workers float8;
-BEGIN
-	LOOP
-		PERFORM set_config('parallel_setup_cost', setup::text, true);
-		EXIT WHEN who_sorts(query) <> 'GpuSort, GpuSort Feed';
-		workers := total_cost(query);
-		setup := setup * 1.05;
-	END LOOP;
-	RETURN workers / total_cost(query);
-END $$;
--- with a table that exceeds the cache, so that reading it by page is not expected to save anything
-SET effective_cache_size = '8kB';
-SELECT share AS not_a_tenth FROM parallel_share('SELECT * FROM workers_t WHERE a >= 0 ORDER BY k') share
-	WHERE share NOT BETWEEN 0.8 AND 0.91;
-RESET effective_cache_size;
--- presorted rows, ascending or descending, cost less to sort
-SET parallel_setup_cost = 1e9;
-SELECT total_cost('SELECT * FROM workers_t ORDER BY id') < total_cost('SELECT * FROM workers_t ORDER BY a') AS less,
-	total_cost('SELECT * FROM workers_t ORDER BY id') = total_cost('SELECT * FROM workers_t ORDER BY id DESC') AS same;
--- statistics of a column with many equal values do not tell that rows are presorted; neither does a constant column
-CREATE TABLE workers_lie AS SELECT i / 500 AS part, i AS id, (mix(i) % 3000)::int AS k FROM generate_series(1, 3000) i;
-ANALYZE workers_lie;
-CREATE FUNCTION cost_by(clause text) RETURNS float8 LANGUAGE sql AS
-	$$SELECT total_cost('SELECT * FROM workers_lie ' || clause)$$;
-SELECT cost_by('ORDER BY part, id') < cost_by('ORDER BY part, k') AS many,
-	cost_by('ORDER BY part, id') = cost_by('ORDER BY part DESC, id DESC') AS same,
-	cost_by('ORDER BY part, id') < cost_by('ORDER BY part, id DESC') AS apart,
-	cost_by('ORDER BY id, k') < cost_by('ORDER BY k, id') AS differ,
-	cost_by('WHERE part = 1 ORDER BY part, k') = cost_by('WHERE part = 1 ORDER BY k') AS equal;
-SELECT * FROM check_sort('SELECT * FROM workers_lie WHERE part = 1 ORDER BY part, k, id, k DESC');
-DROP FUNCTION cost_by;
-DROP TABLE workers_lie;
-SET parallel_setup_cost = 0;
-
 -- set operations have no target list
 SELECT result FROM check_sort('SELECT id FROM workers_t UNION ALL SELECT a FROM workers_t ORDER BY id');
 SELECT result FROM check_sort('SELECT id FROM workers_t EXCEPT SELECT a FROM workers_t ORDER BY id');
@@ -199,8 +153,7 @@ RESET enable_hashjoin;
 DROP FUNCTION workers_late_cost;
 DROP INDEX workers_t_k_idx;
 
--- Below and above other nodes the costs are compared too.  One process sorts if each worker would sort all rows, or if
--- sorting takes less time than starting workers.
+-- Below and above other nodes the workers that PostgreSQL planned stay.  A few rows come through the tuple queues.
 CREATE FUNCTION workers_costly(bigint) RETURNS bool PARALLEL SAFE COST 100000 LANGUAGE plpgsql
 	AS 'BEGIN RETURN true; END';
 -- The nodes that gather, sort and scan, and the number of workers, from the top.
@@ -226,11 +179,11 @@ SELECT * FROM check_sort('SELECT DISTINCT ON (a) a, k, (SELECT 1) AS one FROM wo
 SET gpusort.enable = off;
 SELECT gathers('SELECT id, rank() OVER (PARTITION BY a ORDER BY k) FROM workers_t');
 RESET gpusort.enable;
--- workers if the child is costly and one process would have to read all its rows
+-- the same with a costly child
 SELECT gathers('SELECT a, count(*), sum(id) FROM workers_t WHERE workers_costly(id) GROUP BY a');
 SELECT gathers('SELECT DISTINCT ON (a) a, k FROM workers_t WHERE workers_costly(id) ORDER BY a, k');
 SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k WHERE workers_costly(x.id)');
--- workers if starting them costs nothing
+-- sorted blocks are exchanged if starting workers costs nothing
 SET parallel_setup_cost = 0;
 SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k');
 RESET enable_hashjoin;
@@ -238,5 +191,22 @@ RESET enable_nestloop;
 RESET enable_hashagg;
 RESET enable_material;
 
-DROP TABLE workers_t, workers_kept;
-DROP FUNCTION workers_unsafe, workers_costly, who_sorts, gathers, total_cost, parallel_share;
+-- From four workers on the leader of an exchange only merges.  Rows that are costly to read and few are merged by a
+-- Gather Merge, whose leader reads its share; many rows are exchanged.
+CREATE TABLE workers_many AS SELECT mix(i) AS k, i AS id FROM generate_series(1, 40000) i;
+ALTER TABLE workers_many SET (parallel_workers = 4);
+ANALYZE workers_many;
+SET max_parallel_workers_per_gather = 4;
+SET parallel_setup_cost = 10;
+SET parallel_tuple_cost = 0.01;
+RESET cpu_tuple_cost;
+SELECT who_sorts('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k');
+SELECT who_sorts('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k LIMIT 10');
+SELECT result FROM check_sort('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k LIMIT 10');
+SELECT who_sorts('SELECT * FROM workers_many ORDER BY k');
+SET parallel_leader_participation = off;
+SELECT who_sorts('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k');
+RESET parallel_leader_participation;
+
+DROP TABLE workers_t, workers_kept, workers_many;
+DROP FUNCTION workers_unsafe, workers_costly, who_sorts, gathers;

@@ -16,6 +16,12 @@
 #include "varatt.h"
 #endif
 
+/* PG_FUNCTION_INFO_V1 of 15 does not export the function. */
+#include "fmgr.h"
+#define SQL_FUNCTION(name) \
+extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+PG_FUNCTION_INFO_V1(name)
+
 /* 18 introduces pg_noreturn, which stands before the declaration. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
@@ -200,56 +206,6 @@ compat_create_append_path(PlannerInfo *root, RelOptInfo *rel, List *subpaths)
 /* The costs of a Sort of a plan's rows; 18 adds the disabled nodes. */
 #include "miscadmin.h"
 #include "optimizer/cost.h"
-static inline void
-compat_cost_sort(Path *path, const Plan *input)
-{
-#if PG_VERSION_NUM >= 180000
-	cost_sort(path, NULL, NIL, input->disabled_nodes, input->total_cost, input->plan_rows, input->plan_width,
-			  0.0, work_mem, -1.0);
-#else
-	cost_sort(path, NULL, NIL, input->total_cost, input->plan_rows, input->plan_width, 0.0, work_mem, -1.0);
-#endif
-}
-
-/*
- * The inputs of a SetOp.  From 18 on it has two, and its hash table holds the
- * groups of the left input; up to 17 it has one Append, and *right is NULL.
- */
-static inline void
-compat_setop_inputs(const SetOpPath *setop, Path **left, Path **right)
-{
-#if PG_VERSION_NUM >= 180000
-	*left = setop->leftpath;
-	*right = setop->rightpath;
-#else
-	*left = setop->subpath;
-	*right = NULL;
-#endif
-}
-
-/* A sorted SetOp of the same kind; right is NULL up to 17. */
-static inline Path *
-compat_create_sorted_setop(PlannerInfo *root, const SetOpPath *like, Path *left, Path *right)
-{
-#if PG_VERSION_NUM >= 180000
-	return (Path *) create_setop_path(root, like->path.parent, left, right, like->cmd, SETOP_SORTED,
-									  like->groupList, like->numGroups, like->path.rows);
-#else
-	return (Path *) create_setop_path(root, like->path.parent, left, like->cmd, SETOP_SORTED, like->distinctList,
-									  like->flagColIdx, -1, like->numGroups, like->path.rows);
-#endif
-}
-
-static inline List *
-compat_setop_clause(const SetOpPath *setop)
-{
-#if PG_VERSION_NUM >= 180000
-	return setop->groupList;
-#else
-	return setop->distinctList;
-#endif
-}
-
 /*
  * A merge join of paths in order, and the rows that it is estimated to read of each: it
  * ends with the last row of either.  18 adds the length of the outer path's presorted
@@ -323,42 +279,6 @@ compat_mergejoin_allowed(const RelOptInfo *joinrel)
 	return (joinrel->pgs_mask & PGS_MERGEJOIN_PLAIN) != 0;
 #else
 	return true;
-#endif
-}
-
-/* The type of a join's paths; up to 18 a call for a relation made unique makes inner joins. */
-static inline JoinType
-compat_plain_jointype(JoinType jointype)
-{
-	return jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER ? JOIN_INNER : jointype;
-}
-
-/*
- * The input of a hash table that makes a relation unique for a semijoin, and the columns
- * that it compares; NULL for other paths.  19 makes it as a path of a grouping.
- */
-static inline Path *
-compat_hashed_unique(const Path *path, List **columns)
-{
-#if PG_VERSION_NUM >= 190000
-	const AggPath *agg = (const AggPath *) path;
-
-	if (!IsA(path, AggPath) || agg->aggstrategy != AGG_HASHED || agg->aggsplit != AGGSPLIT_SIMPLE)
-		return NULL;
-	*columns = NIL;
-	for (int i = 0; i < list_length(path->pathtarget->exprs); i++)
-	{
-		if (get_pathtarget_sortgroupref(path->pathtarget, i) != 0)
-			*columns = lappend(*columns, list_nth(path->pathtarget->exprs, i));
-	}
-	return agg->subpath;
-#else
-	const UniquePath *unique = (const UniquePath *) path;
-
-	if (!IsA(path, UniquePath) || unique->umethod != UNIQUE_PATH_HASH)
-		return NULL;
-	*columns = unique->uniq_exprs;
-	return unique->subpath;
 #endif
 }
 
@@ -503,6 +423,19 @@ compat_count_heap_rows(Relation rel, int64 rows)
 	rel->pgstat_info->counts.tuples_returned += rows;
 #else
 	rel->pgstat_info->t_counts.t_tuples_returned += rows;
+#endif
+}
+
+/* Where a table's scans are counted until they are reported; NULL: nowhere. */
+static inline PgStat_Counter *
+compat_heap_scans(Relation rel)
+{
+	if (!pgstat_should_count_relation(rel))
+		return NULL;
+#if PG_VERSION_NUM >= 160000
+	return &rel->pgstat_info->counts.numscans;
+#else
+	return &rel->pgstat_info->t_counts.t_numscans;
 #endif
 }
 

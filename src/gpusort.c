@@ -5,12 +5,18 @@
 #include "postgres.h"
 
 #include "cost/store.h"
-#include "executor/gpusort_executor.h"
 #include "fmgr.h"
 #include "gpu/gpu.h"
 #include "index/index_build.h"
 #include "monitor/progress.h"
 #include "monitor/stat.h"
+#include "nodes/aggregate/aggregate.h"
+#include "nodes/base/pause.h"
+#include "nodes/feed/feed.h"
+#include "nodes/incremental/incremental.h"
+#include "nodes/join/join.h"
+#include "nodes/sort/sort_node.h"
+#include "nodes/window/window.h"
 #include "planner/planner.h"
 #include "service/service.h"
 #include "settings.h"
@@ -28,6 +34,19 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 
+/* Registers the plan nodes. */
+static void
+register_nodes(void)
+{
+	RegisterCustomScanMethods(&gpusort_scan_methods);
+	RegisterCustomScanMethods(&partial_sort_scan_methods);
+	RegisterCustomScanMethods(&incremental_scan_methods);
+	RegisterCustomScanMethods(&window_scan_methods);
+	RegisterCustomScanMethods(&aggregate_scan_methods);
+	RegisterCustomScanMethods(&join_scan_methods);
+	gpusort_node_init();
+}
+
 void
 _PG_init(void)
 {
@@ -42,7 +61,7 @@ _PG_init(void)
 	if (has_service)
 		device_pause_init();
 	gpu_init();
-	executor_nodes_init();
+	register_nodes();
 	gpusort_planner_init();
 	gpusort_ordered_init();
 	index_hooks_init();

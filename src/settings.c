@@ -18,7 +18,7 @@
 bool		gpusort_enable = true;
 bool		gpusort_index_builds = true;
 int			gpusort_index_builds_min_size = 8;
-bool		gpusort_plan_grouping = true;
+bool		gpusort_plan_grouping = false;
 int			gpusort_plan_grouping_min_rows = 10000;
 bool		gpusort_windows = true;
 bool		gpusort_aggregates = true;
@@ -166,7 +166,7 @@ gpusort_settings_init(void)
 	DefineCustomBoolVariable("gpusort.plan_grouping",
 							 "Compares sorted with hashed groups and joins by predicted times.",
 							 "If off, PostgreSQL compares them by the costs of its own Sort.",
-							 &gpusort_plan_grouping, true,
+							 &gpusort_plan_grouping, false,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.plan_grouping_min_rows",
 							"Sets the minimum estimated number of rows for gpusort.plan_grouping.",

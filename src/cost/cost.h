@@ -420,4 +420,73 @@ extern void gpu_copy_ns(const RouteFacts *facts, double *up_ns, double *down_ns)
 /* Predicted microseconds saved by sorting the rows on a GPU; negative: a loss. */
 extern double gpu_rows_gain_us(const GpuRowsFacts *facts);
 
+/* ------------------------------------------------------------------------
+ * Cost model of hash tables, and of the nodes that take sorted rows instead (hash_model.c)
+ *
+ * Times are in microseconds, for one process, without the inputs' own cost.
+ * ------------------------------------------------------------------------
+ */
+
+/* Rows that are grouped. */
+typedef struct GroupFacts
+{
+	double		rows;
+	double		groups;
+	double		row_bytes;		/* average size of a stored row */
+
+	/*
+	 * Average size of a group in the hash table, with its share of the
+	 * buckets.
+	 */
+	double		entry_bytes;
+	double		memory;			/* bytes that the hash table may have */
+	int			keys;			/* columns that are grouped by */
+	int			varlena_keys;	/* of these, columns of variable length */
+	bool		aggregates;		/* groups have transition values */
+} GroupFacts;
+
+/* Grouping by a hash table, without the transition functions. */
+extern double hash_group_us(const GroupFacts *facts);
+
+/*
+ * Grouping by comparing neighbours of sorted rows, without the transition functions.
+ * Includes the additional time of a sort for rows with equal keys.
+ */
+extern double sorted_group_us(const GroupFacts *facts);
+
+/* The same by a GpuSort Aggregate above a GpuSort. */
+extern double aggregate_node_us(const GroupFacts *facts);
+
+/* Rows that are joined by equality. */
+typedef struct JoinFacts
+{
+	double		outer_rows;
+	double		inner_rows;		/* rows that this process reads */
+	double		table_rows;		/* rows in the hash table, from all processes */
+	double		outer_bytes;	/* average size of a stored row */
+	double		inner_bytes;
+
+	/* average size of a row in the hash table, with its share of the buckets */
+	double		table_row_bytes;
+	double		memory;			/* bytes that the hash table may have */
+	int			keys;
+	int			varlena_keys;
+	bool		node;			/* merged by a GpuSort Join */
+} JoinFacts;
+
+/* A hash join, without the time of its output rows. */
+extern double hash_join_us(const JoinFacts *facts);
+
+/*
+ * How far the table of a hash join exceeds the CPU's inner caches: from 0 (it lies in them)
+ * to 1.
+ */
+extern double hash_join_exceeds_cache(const JoinFacts *facts);
+
+/*
+ * Time of a merge join that reads these rows of sorted inputs, without the cost of its
+ * output rows.  inner_again inner rows are read again, for outer rows with equal keys.
+ */
+extern double merge_join_us(const JoinFacts *facts, double outer_read, double inner_read, double inner_again);
+
 #endif							/* GPUSORT_COST_COST_H */

@@ -292,17 +292,7 @@ device_keys_fail(DeviceKeys *dk, const char *why)
 }
 
 /* Reports one job of the sort. */
-static inline void
-device_keys_report(DeviceKeys *dk, const DeviceJob *job)
-{
-	DeviceJobReport done = {
-		.job = job,.facts = &dk->facts,.decision = &dk->decision,.rows = dk->batch->keybuf.n,
-		.key_bits = dk->facts.gpu.key_bits,.at_once = dk->at_once
-	};
-
-	device_report_job(dk->env, &done);
-	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size);
-}
+extern void device_keys_report(DeviceKeys *dk, const DeviceJob *job);
 
 /* ------------------------------------------------------------------------
  * key_parts.c: keys that exceed one job or one GPU
@@ -506,17 +496,6 @@ extern bool device_rows_next_chunk(DeviceRows *dev, RowStream *stream);
 /* Fails the job, because the chunk has a row that was not sent to it. */
 extern void device_rows_wrong_row(DeviceRows *dev, const RowStream *stream);
 
-/* The next row of the chunk, checked; NULL if it is wrong, and then the device failed. */
-static inline MinimalTuple
-device_rows_read(DeviceRows *dev, RowStream *stream)
-{
-	MinimalTuple row = row_stream_next(stream);
-
-	if (unlikely(row == NULL))
-		device_rows_wrong_row(dev, stream);
-	return row;
-}
-
 /* row_ties.c: resolves ties among rows that come back in key order. */
 
 /* The next row, valid until the next call; NULL at the end, and if the device failed. */
@@ -538,7 +517,8 @@ extern void device_rows_return(DeviceRows *dev);
 /*
  * Three ways to bring the sorted rows back before the sort's result is read: into a run on
  * disk; into the batch, as if they came from the child now; or as a run that the merge
- * reads from the device.  The first two wait for the device's sort.
+ * reads from the device.  device_rows_to_run() and device_rows_to_memory() block until the
+ * GPU has finished.
  */
 extern void device_rows_to_run(DeviceRows *dev, Runs *runs);
 extern void device_rows_to_memory(DeviceRows *dev);

@@ -65,7 +65,7 @@ fill_drop_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *la
 	DistinctTest test;
 	double		kept;
 
-	if (env->distinct == 0 || !layout->exact || layout->total_bits > 128)
+	if (!env->drop_duplicates || !layout->exact || layout->total_bits > 128)
 		return;
 	test = distinct_test(env->distinct_cols, layout, layout->total_bits);
 	if (!test.exact || test.cut >= Max(layout->total_bits, 1))
@@ -265,7 +265,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.rows_back = facts->gpu.rows_back;
 	rows_spec.drop = facts->gpu.drop;
 	gain.device_bytes = (double) device_job_bytes(&rows_spec);
-	if (env->distinct > 0)
+	if (env->drop_duplicates)
 		gain.run_rows_back = rows_kept_by_runs(env, batch, rows, gain.row_bytes);
 	gain.resolver = !layout->exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
@@ -362,6 +362,18 @@ device_report_job(SortEnv *env, const DeviceJobReport *done)
 	report->bytes_up += done->job->bytes_up;
 	report->device_sort_us += done->job->times.sort_us;
 	device_learn_job(done->job, done->facts, algorithm, done->at_once);
+}
+
+void
+device_keys_report(DeviceKeys *dk, const DeviceJob *job)
+{
+	DeviceJobReport done = {
+		.job = job,.facts = &dk->facts,.decision = &dk->decision,.rows = dk->batch->keybuf.n,
+		.key_bits = dk->facts.gpu.key_bits,.at_once = dk->at_once
+	};
+
+	device_report_job(dk->env, &done);
+	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size);
 }
 
 void

@@ -154,26 +154,26 @@ grow_keys_job(DeviceKeys *dk, size_t n, bool more)
  */
 
 /* SortOffload.keys_after() */
-static size_t
-device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
+static bool
+device_keys_after(const SortEnv *env, const KeyBuffer *keybuf, size_t *rows)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
 	DeviceJobSpec widest;
 
-	if (env->bound > 0 || env->device_failed || key_traits[keybuf->cols[0].kind].needs_comparator ||
-		device_state() != DEVICE_STATE_READY)
-		return SIZE_MAX;
-	if (forced == NULL)
-		return STREAM_AFTER_ROWS;
 	/* an algorithm by value needs the keys' range, which is not known yet */
-	if (!algorithm_on_gpu(forced) || forced->by_value)
-		return SIZE_MAX;
+	if (env->bound > 0 || env->device_failed || key_traits[keybuf->cols[0].kind].needs_comparator ||
+		device_state() != DEVICE_STATE_READY || (forced != NULL && (!algorithm_on_gpu(forced) || forced->by_value)))
+		return false;
+	*rows = STREAM_AFTER_ROWS;
+	if (forced == NULL)
+		return true;
 	/* from the first whole chunk on, whatever the keys' width will be */
 	widest = (DeviceJobSpec)
 	{
 		.key_width = 128,.keys_only = keybuf->keys_only
 	};
-	return key_chunk_rows(&widest);
+	*rows = key_chunk_rows(&widest);
+	return true;
 }
 
 /* An upper estimate of the rows of this sort, or of the run that is being made. */
@@ -206,7 +206,7 @@ device_keys_begin(SortEnv *env, Batch *batch)
 
 /* SortOffload.send_keys() */
 static bool
-device_keys_send_chunks(DeviceKeys *dk, size_t *ask_rows)
+device_keys_send_chunks(DeviceKeys *dk, size_t *next_rows)
 {
 	const KeyBuffer *keybuf = &dk->batch->keybuf;
 
@@ -221,7 +221,7 @@ device_keys_send_chunks(DeviceKeys *dk, size_t *ask_rows)
 			return false;
 		}
 	}
-	*ask_rows = dk->sent + dk->per_chunk;
+	*next_rows = dk->sent + dk->per_chunk;
 	return true;
 }
 
@@ -258,14 +258,14 @@ drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
 
 	if (dk->spec.drop)
 		env->report.dropped_on_device += batch->keybuf.n - n;
-	else if (env->distinct > 0 && !dk->layout.layout.exact && !env->spec.keys_only &&
+	else if (env->drop_duplicates && !dk->layout.layout.exact && !env->spec.keys_only &&
 			 distinct_expected(env, &batch->keybuf, n) < n * DROP_HERE_SHARE)
 	{
 		sorted->n = distinct_rids(env, &batch->arena, env->recs.ptr, n, NULL, false);
 		env->report.dropped_in_batches += n - sorted->n;
 	}
 	else
-		sorted->duplicates = env->distinct > 0;
+		sorted->duplicates = env->drop_duplicates;
 }
 
 /* Copies the chunk's keys as records of a sort whose rows are its keys. */
@@ -493,7 +493,7 @@ receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 	device_check_begin(dk);
 	if (*streams)
 	{
-		sorted->duplicates = dk->env->distinct > 0;
+		sorted->duplicates = dk->env->drop_duplicates;
 		/* the sort has ended when the first chunk is here, or has failed */
 		return receive_chunk(dk, &sorted->n);
 	}

@@ -82,7 +82,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 		device_layout_for_any(&dev->layout, &batch->keybuf, 64) &&
 		device_route_producer(env, &batch->keybuf, &dev->layout.layout, dev->layout.key_width, rows,
 							  &dev->facts, &dev->decision) &&
-		(env->distinct == 0 || dev->facts.gpu.drop || gpusort_forced_algorithm() != NULL))
+		(!env->drop_duplicates || dev->facts.gpu.drop || gpusort_forced_algorithm() != NULL))
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);

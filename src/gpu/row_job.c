@@ -26,6 +26,8 @@
 void
 device_rows_fail(DeviceRows *dev)
 {
+	/* the chunk belonged to the job */
+	dev->chunk = NULL;
 	if (!dev->failed)
 	{
 		/* the failure of a producer is reported by the owner of its job */

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "gpu/gpu_internal.h"
+#include "gpu/rows_read.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -85,7 +86,7 @@ verify_row(DeviceRows *dev, StringInfo before, MinimalTuple row)
 	bool		in_order = before->len == 0 || tiebreak_compare(env->tiebreak, last, row) <= 0;
 
 	if (in_order && before->len > 0 && dev->spec.drop)
-		in_order = !tiebreak_equal(env->tiebreak, env->distinct, last, row);
+		in_order = !tiebreak_equal(env->tiebreak, env->spec.distinct, last, row);
 
 	resetStringInfo(before);
 	appendBinaryStringInfo(before, (const char *) row, row->t_len);

@@ -5,7 +5,7 @@
  * Keys that do not hold the whole value (of text, for example) may be equal for different
  * rows.  The device sorts by keys and is stable, so rows with equal keys are neighbours; they
  * form a group, and only groups need the comparator.  Each row carries a 16-bit mark, a hash
- * of its key (store/store.h), so that no key is computed again on the host.  Two different keys
+ * of its key (store/row_mark.h), so that no key is computed again on the host.  Two different keys
  * with the same mark form one group, which is correct: a group is ordered by all values.
  *
  * Most keys are unique.  The marks of the next LOOK_AHEAD rows are compared; rows whose mark
@@ -28,6 +28,7 @@
 #include "postgres.h"
 
 #include "gpu/gpu_internal.h"
+#include "gpu/rows_read.h"
 #include "miscadmin.h"
 #include "sort/sort.h"
 #include "store/store.h"
@@ -371,7 +372,7 @@ resolver_next(DeviceRows *dev, RowStream *stream)
 		if (resolver->result != NULL)
 		{
 			if (result_next(resolver->result, RESULT_PLAIN, true, resolver->out))
-				return ((MinimalTupleTableSlot *) resolver->out)->mintuple;
+				return slot_minimal_tuple(resolver->out);
 			end_sorter(resolver);
 		}
 		if (stream->left > 0)

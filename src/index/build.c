@@ -9,8 +9,12 @@
  * are ordered by (keys, TID).
  *
  * Uniqueness: a group of rows with equal keys violates it if more than one of them is live.
- * The pages written so far are then dropped, and btbuild() builds the index and reports
- * the violation with PostgreSQL's message.
+ * Each sorted batch is searched for violations, before it becomes a run or pages.  Those of
+ * rows in different batches, or sorted by a GPU, come when rows are loaded; the pages written
+ * so far are dropped.  PostgreSQL's sort of index tuples then sorts the two rows alone, and so
+ * raises PostgreSQL's error.  An operator
+ * class's support function "equalimage" is not trusted: keys are compared by their bytes
+ * only where gpusort knows that other bytes are another value.
  *
  * Memory policy: the sort uses maintenance_work_mem.  All memory is in one memory context,
  * which is deleted at the end.
@@ -41,18 +45,12 @@
 /* Rows in memory are prefetched this number of rows ahead. */
 #define LOAD_PREFETCH		64
 
-static IndexBuildCounters counters;
-
-const IndexBuildCounters *
-index_build_counters(void)
-{
-	return &counters;
-}
-
 /* ------------------------------------------------------------------------
  * Loading
  * ------------------------------------------------------------------------
  */
+
+#define OVER_LIMIT	"temporary files would exceed temp_file_limit"
 
 typedef enum LoadKind
 {
@@ -74,6 +72,7 @@ typedef struct Loader
 	TieBreak   *tiebreak;		/* NULL: equal keys have equal bytes */
 	bool		live;			/* the group of equal keys has a live tuple */
 	IndexTuple	last;			/* NULL: none */
+	IndexTuple	violation;		/* copy of a live tuple with the keys of last; or NULL */
 
 	/* tuples that are not made in place: this one and one that must stay */
 	char	   *tuples_space[2];
@@ -168,19 +167,6 @@ row_becomes_index_tuple(MinimalTuple row)
 	return (IndexTuple) tuple;
 }
 
-static inline bool
-has_null_key(const Loader *loader, MinimalTuple row)
-{
-	if (likely((row->t_infomask & HEAP_HASNULL) == 0))
-		return false;
-	for (int k = 0; k < loader->nkeys; k++)
-	{
-		if (att_isnull(k, row->t_bits))
-			return true;
-	}
-	return false;
-}
-
 /* Has this row, with its tuple, the same keys as the last row? */
 static inline bool
 equals_last(const Loader *loader, MinimalTuple row, IndexTuple itup)
@@ -208,7 +194,11 @@ add_unique(Loader *loader, IndexTuple itup, bool null, bool live, bool equal)
 	if (equal && !(loader->nulls_distinct && (null || loader->last_null)))
 	{
 		if (live && loader->live)
+		{
+			loader->last = CopyIndexTuple(loader->last);
+			loader->violation = CopyIndexTuple(itup);
 			return false;
+		}
 		loader->live |= live;
 	}
 	else
@@ -238,7 +228,7 @@ static pg_attribute_always_inline bool
 load_row(Loader *loader, LoadKind load, MinimalTuple row, bool in_place)
 {
 	bool		live = (row->t_infomask2 & ROW_DEAD) == 0;
-	bool		null = load == LOAD_UNIQUE && has_null_key(loader, row);
+	bool		null = load == LOAD_UNIQUE && index_row_has_null_key(row, loader->nkeys);
 	IndexTuple	itup;
 
 	if (in_place && likely((row->t_infomask & HEAP_HASNULL) == 0) &&
@@ -386,7 +376,7 @@ load_slots(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *sl
 {
 	while (result_next(result, RESULT_PLAIN, true, slot))
 	{
-		if (!load_row(loader, load, ((MinimalTupleTableSlot *) slot)->mintuple, false))
+		if (!load_row(loader, load, slot_minimal_tuple(slot), false))
 			return false;
 	}
 	return true;
@@ -454,12 +444,13 @@ load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *s
 }
 
 /*
- * Writes the index from sorted rows, of one process or merged.  False on a violation of
- * uniqueness; nothing is written then.
+ * Writes the index from sorted rows, of one process or merged.  On a violation of uniqueness
+ * nothing is written, and PostgreSQL's error is raised.  Returns NULL, or the reason for
+ * which PostgreSQL is to build the index.
  */
-static bool
+static const char *
 load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortResult *result, MergeTree *merge,
-	 IndexWorkers *workers)
+	 IndexWorkers *workers, IndexBuildCounters *counters)
 {
 	Loader		loader = {0};
 	TupleDesc	desc = RelationGetDescr(index);
@@ -476,7 +467,7 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 	loader.tuples_space[1] = palloc(PAGE_WRITER_TUPLE);
 	kind = info->ii_Unique ? LOAD_UNIQUE :
 		page_writer_bytes_decide(loader.writer) && BTGetDeduplicateItems(index) ? LOAD_DEDUPLICATED : LOAD_PLAIN;
-	if (kind == LOAD_UNIQUE && !page_writer_bytes_decide(loader.writer))
+	if (kind == LOAD_UNIQUE && !index_bytes_decide(spec))
 	{
 		loader.tiebreak = tiebreak_create(CurrentMemoryContext, NULL, desc, spec->keys, spec->nkeys);
 		loader.last_row_size = BLCKSZ;
@@ -487,14 +478,17 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 	loaded = merge != NULL ? load_merged(&loader, kind, merge) : load_result(&loader, kind, result, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	if (loaded)
-		counters.pages = page_writer_finish(loader.writer);
+		counters->pages = page_writer_finish(loader.writer);
 	/* before the pages of workers are removed */
 	if (workers != NULL)
-		index_workers_end(workers, &counters);
+		index_workers_end(workers, counters);
 	if (!loaded)
+	{
 		page_writer_abandon(loader.writer);
+		index_raise_violation(heap, index, info, loader.last, loader.violation);
+	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader.tuples);
-	return loaded;
+	return loaded ? NULL : "the keys are not unique";
 }
 
 /* ------------------------------------------------------------------------
@@ -502,16 +496,16 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
  * ------------------------------------------------------------------------
  */
 
-/* Scans, sorts and loads in this process; false on a violation of uniqueness. */
-static bool
-build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
+/* Scans, sorts and loads in this process; returns as load(). */
+static const char *
+build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec, IndexBuildCounters *counters)
 {
 	HeapRead	read;
 	Sorter	   *sorter;
 	SortResult *result;
 	const SortReport *report;
 	instr_time	clock;
-	bool		loaded;
+	const char *failed = OVER_LIMIT;
 
 	/* the scan may see pages that are added before it begins */
 	spec->keys_only = spec->tids = RelationGetNumberOfBlocks(heap) < TID_RID_BLOCKS - RELSEG_SIZE &&
@@ -523,57 +517,64 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	heap_read(heap, index, info, NULL, NULL, sorter, &read);
 	heap_read_report(read.rows);
 	report = sorter->report;
-	counters.page_scan = read.by_page;
-	counters.heap_rows = read.live;
-	counters.rows = read.rows;
+	counters->page_scan = read.by_page;
+	counters->heap_rows = read.live;
+	counters->rows = read.rows;
 	/* runs were written during the scan */
-	counters.sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
-	counters.scan_ms = index_elapsed_ms(&clock) - counters.sort_ms;
+	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
+	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	result = sorter_perform(sorter, false);
-	if (result == NULL)
+	if (result == NULL && !report->over_limit)
 		elog(ERROR, "sort of index tuples has failed");
-	counters.sort_ms += index_elapsed_ms(&clock);
-	index_count_sort(&counters, report);
+	counters->sort_ms += index_elapsed_ms(&clock);
+	index_count_sort(counters, report);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	loaded = load(heap, index, info, spec, result, NULL, NULL);
-	counters.load_ms = index_elapsed_ms(&clock);
+	if (result != NULL)
+		failed = load(heap, index, info, spec, result, NULL, NULL, counters);
+	counters->load_ms = index_elapsed_ms(&clock);
 	sorter_destroy(sorter);
-	return loaded;
+	return failed;
 }
 
 /* The same with workers. */
-static bool
-build_with_workers(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, IndexWorkers *workers)
+static const char *
+build_with_workers(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, IndexWorkers *workers,
+				   IndexBuildCounters *counters)
 {
-	MergeTree  *merge = index_workers_sort(workers, &counters);
+	MergeTree  *merge = index_workers_sort(workers, counters);
 	instr_time	clock;
-	bool		loaded;
+	const char *failed;
 
+	if (merge == NULL)
+	{
+		index_workers_end(workers, counters);
+		return OVER_LIMIT;
+	}
 	INSTR_TIME_SET_CURRENT(clock);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	loaded = load(heap, index, info, spec, NULL, merge, workers);
-	counters.load_ms = index_elapsed_ms(&clock);
-	return loaded;
+	failed = load(heap, index, info, spec, NULL, merge, workers, counters);
+	counters->load_ms = index_elapsed_ms(&clock);
+	return failed;
 }
 
-/* Builds the index.  False on a violation of uniqueness; nothing is written then. */
-static bool
-build(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
+/* Builds the index; returns as load(). */
+static const char *
+build(Relation heap, Relation index, IndexInfo *info, SortSpec *spec, IndexBuildCounters *counters)
 {
 	IndexWorkers *workers = NULL;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	if (info->ii_ParallelWorkers > 0)
 		workers = index_workers_launch(heap, index, info, spec, heap_rows_expected(heap));
-	return workers != NULL ? build_with_workers(heap, index, info, spec, workers) :
-		build_alone(heap, index, info, spec);
+	return workers != NULL ? build_with_workers(heap, index, info, spec, workers, counters) :
+		build_alone(heap, index, info, spec, counters);
 }
 
 IndexBuildResult *
-index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **reason)
+index_build_sorted(Relation heap, Relation index, IndexInfo *info, IndexBuildCounters *counters, const char **reason)
 {
 	MemoryContext cxt;
 	MemoryContext old;
@@ -581,7 +582,7 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 	IndexBuildResult *result = NULL;
 	bool		built = false;
 
-	memset(&counters, 0, sizeof(counters));
+	memset(counters, 0, sizeof(*counters));
 	if (heap->rd_tableam != GetHeapamTableAmRoutine())
 	{
 		*reason = "the table is no heap";
@@ -596,25 +597,23 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index build", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(cxt);
-	if (index_sort_spec(index, &spec, reason))
+	if (!index_file_is_plain(index))
+		*reason = "the server does not write pages as they are";
+	else if (index_sort_spec(index, &spec, reason))
 	{
-		built = build(heap, index, info, &spec);
-		if (!built)
-			*reason = "the keys are not unique";
+		index_check_unique(&spec, heap, index, info);
+		*reason = build(heap, index, info, &spec, counters);
+		built = *reason == NULL;
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
 
-	/*
-	 * an index expression may have built another index meanwhile, with its
-	 * own counters
-	 */
-	counters.route = !built ? INDEX_ROUTE_NONE : spec.tids ? INDEX_ROUTE_COMPACT : INDEX_ROUTE_TUPLES;
+	counters->route = !built ? INDEX_ROUTE_NONE : spec.tids ? INDEX_ROUTE_COMPACT : INDEX_ROUTE_TUPLES;
 	if (built)
 	{
 		result = palloc(sizeof(IndexBuildResult));
-		result->heap_tuples = counters.heap_rows;
-		result->index_tuples = counters.rows;
+		result->heap_tuples = counters->heap_rows;
+		result->index_tuples = counters->rows;
 	}
 	return result;
 }

@@ -33,6 +33,7 @@
 #include "index/index_internal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "scan/heap_page.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -265,41 +266,45 @@ take_tuple(ClusterSort *sort, HeapTuple tuple, HTSV_Result status)
 		put_single_row(sort, tuple);
 }
 
-/* Reads a page and puts its tuples into the sorter. */
-static void
-scan_page(ClusterSort *sort, Buffer buffer, BlockNumber block)
+/* The tuples of a page, with what their transactions say of them. */
+typedef struct PageTuples
 {
-	Relation	heap = sort->copy->old_heap;
-	Page		page = BufferGetPage(buffer);
+	const ClusterCopy *copy;
+	int			n;
 	HTSV_Result statuses[MaxHeapTuplesPerPage];
 	HeapTupleData tuples[MaxHeapTuplesPerPage];
-	int			n = 0;
+} PageTuples;
 
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	for (OffsetNumber offset = FirstOffsetNumber; offset <= PageGetMaxOffsetNumber(page); offset++)
-	{
-		ItemId		item = PageGetItemId(page, offset);
-		HeapTuple	tuple = &tuples[n];
+/* HeapTupleTaker: takes each tuple. */
+static bool
+take_with_status(void *reader, HeapTuple tuple, Buffer buffer)
+{
+	PageTuples *taken = reader;
+	int			i = taken->n++;
 
-		if (!ItemIdIsNormal(item))
-			continue;
-		tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
-		tuple->t_len = ItemIdGetLength(item);
-		tuple->t_tableOid = RelationGetRelid(heap);
-		ItemPointerSet(&tuple->t_self, block, offset);
-		/* most tuples are known to be committed and not deleted */
-		statuses[n++] = (tuple->t_data->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) ==
-			(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID) ? HEAPTUPLE_LIVE :
-			HeapTupleSatisfiesVacuum(tuple, sort->copy->oldest_xmin, buffer);
-	}
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	compat_count_heap_rows(heap, n);
+	taken->tuples[i] = *tuple;
+	taken->statuses[i] = heap_tuple_known_live(tuple->t_data) ? HEAPTUPLE_LIVE :
+		HeapTupleSatisfiesVacuum(&taken->tuples[i], taken->copy->oldest_xmin, buffer);
+	return true;
+}
+
+/* Reads a page and adds its tuples to the page's rows, or puts them into the sorter. */
+static void
+scan_page(ClusterSort *sort, Buffer buffer)
+{
+	Relation	heap = sort->copy->old_heap;
+	PageTuples	taken;
+
+	taken.copy = sort->copy;
+	taken.n = 0;
+	(void) heap_page_read(heap, buffer, true, take_with_status, &taken);
+	compat_count_heap_rows(heap, taken.n);
 
 	/* the table's lock keeps the tuples, and the pin keeps the page */
 	sort->page.n = 0;
 	sort->page.bytes = sort->used = 0;
-	for (int i = 0; i < n; i++)
-		take_tuple(sort, &tuples[i], statuses[i]);
+	for (int i = 0; i < taken.n; i++)
+		take_tuple(sort, &taken.tuples[i], taken.statuses[i]);
 }
 
 /* Reads the whole table. */
@@ -308,10 +313,8 @@ scan_heap(ClusterSort *sort)
 {
 	Relation	heap = sort->copy->old_heap;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
-	BufferAccessStrategy strategy = NULL;
+	BufferAccessStrategy strategy = heap_bulk_strategy(heap);
 
-	if (!RelationUsesLocalBuffers(heap) && nblocks > NBuffers / 4)
-		strategy = GetAccessStrategy(BAS_BULKREAD);
 	pgstat_count_heap_scan(heap);
 	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
 	pgstat_progress_update_param(PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, nblocks);
@@ -321,11 +324,10 @@ scan_heap(ClusterSort *sort)
 
 		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBufferExtended(heap, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-		scan_page(sort, buffer, block);
+		scan_page(sort, buffer);
 		if (sort->page.n > 0)
 		{
-			if (block + 1 < nblocks)
-				heap_look_ahead(&sort->page.ahead, heap, block + 1, sort->page.n);
+			heap_look_ahead(&sort->page.ahead, heap, block + 1, nblocks, sort->page.n);
 			if (!sorter_put_page(sort->sorter, &sort->page))
 				elog(ERROR, "sort of a table has failed");
 		}
@@ -402,7 +404,7 @@ write_heap(ClusterSort *sort, SortResult *result)
 		   result_next(result, RESULT_PLAIN, true, sort->row_slot))
 	{
 		CHECK_FOR_INTERRUPTS();
-		write_new_tuple(sort, ((MinimalTupleTableSlot *) sort->row_slot)->mintuple, space, reform);
+		write_new_tuple(sort, slot_minimal_tuple(sort->row_slot), space, reform);
 		if (++written % ROWS_PER_REPORT == 0)
 			pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN, written);
 	}

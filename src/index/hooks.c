@@ -13,7 +13,8 @@
  *
  * With max_parallel_maintenance_workers = 0 the server does not ask the planner.  For
  * statements that may build indexes a utility hook then sets it to 1, and the relation
- * hook makes the planner return 0 workers.
+ * hook makes the planner return 0 workers.  Event triggers run within such a statement.
+ * The function manager's hook gives them the value that the session has set.
  *
  * CLUSTER asks the planner whether to sort, which calls the relation hook, too, for the
  * table.  The hook sets the table access method of the relcache entry to a copy whose
@@ -29,9 +30,11 @@
 #include "access/parallel.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "compat.h"
 #include "cost/cost.h"
+#include "fmgr.h"
 #include "index/index_build.h"
 #include "miscadmin.h"
 #include "monitor/index_stat.h"
@@ -40,6 +43,7 @@
 #include "settings.h"
 #include "storage/bufmgr.h"
 #include "tcop/utility.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
@@ -56,6 +60,8 @@ typedef struct ReplacedRoutine
 
 static COMPAT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
 static ProcessUtility_hook_type prev_utility_hook = NULL;
+static needs_fmgr_hook_type prev_needs_fmgr_hook = NULL;
+static fmgr_hook_type prev_fmgr_hook = NULL;
 
 /* Has the utility hook raised max_parallel_maintenance_workers from 0 to 1? */
 static bool workers_raised = false;
@@ -328,6 +334,7 @@ static IndexBuildResult *
 build_index(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result;
+	IndexBuildCounters counters;
 	const char *reason = NULL;
 	instr_time	start;
 
@@ -335,10 +342,10 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	if (!builds_wanted())
 		return btbuild(heap, index, info);
 	INSTR_TIME_SET_CURRENT(start);
-	result = index_build_sorted(heap, index, info, &reason);
+	result = index_build_sorted(heap, index, info, &counters, &reason);
 	if (result == NULL)
 		return build_stock(heap, index, info, reason != NULL ? reason : "unknown");
-	count_build(index, index_build_counters(), elapsed_us(start));
+	count_build(index, &counters, elapsed_us(start));
 	return result;
 }
 
@@ -477,12 +484,58 @@ index_utility_hook(PlannedStmt *pstmt, const char *query, bool read_only, Proces
 	}
 	PG_FINALLY();
 	{
-		workers_raised = raised_outside;
 		/* an event trigger may have set it */
-		if (max_parallel_maintenance_workers == 1)
+		if (workers_raised && max_parallel_maintenance_workers == 1)
 			max_parallel_maintenance_workers = 0;
+		workers_raised = raised_outside;
 	}
 	PG_END_TRY();
+}
+
+/* A function that the function manager's hook watches. */
+typedef struct WatchedFunction
+{
+	bool		lowered;		/* the raised setting is 0 while the function runs */
+	Datum		prev_arg;		/* of the hook before ours */
+} WatchedFunction;
+
+static bool
+index_needs_fmgr_hook(Oid function)
+{
+	return (prev_needs_fmgr_hook != NULL && prev_needs_fmgr_hook(function)) ||
+		(workers_raised && get_func_rettype(function) == EVENT_TRIGGEROID);
+}
+
+/* Is called for functions with SECURITY DEFINER or SET, too; these may as well see the session's value. */
+static void
+index_fmgr_hook(FmgrHookEventType event, FmgrInfo *function, Datum *arg)
+{
+	WatchedFunction *watched = (WatchedFunction *) DatumGetPointer(*arg);
+
+	if (watched == NULL)
+	{
+		watched = MemoryContextAllocZero(function->fn_mcxt, sizeof(WatchedFunction));
+		*arg = PointerGetDatum(watched);
+	}
+	if (prev_fmgr_hook != NULL)
+		prev_fmgr_hook(event, function, &watched->prev_arg);
+	if (event == FHET_START)
+	{
+		watched->lowered = workers_raised && max_parallel_maintenance_workers == 1;
+		if (watched->lowered)
+		{
+			max_parallel_maintenance_workers = 0;
+			workers_raised = false;
+		}
+	}
+	else if (watched->lowered)
+	{
+		watched->lowered = false;
+		/* a value that the function has set stays */
+		workers_raised = max_parallel_maintenance_workers == 0;
+		if (workers_raised)
+			max_parallel_maintenance_workers = 1;
+	}
 }
 
 void
@@ -493,4 +546,8 @@ index_hooks_init(void)
 	COMPAT_RELATION_HOOK = index_relation_hook;
 	prev_utility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = index_utility_hook;
+	prev_needs_fmgr_hook = needs_fmgr_hook;
+	needs_fmgr_hook = index_needs_fmgr_hook;
+	prev_fmgr_hook = fmgr_hook;
+	fmgr_hook = index_fmgr_hook;
 }

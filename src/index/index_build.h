@@ -25,10 +25,7 @@ typedef enum
 	INDEX_ROUTE_TUPLES,			/* whole index tuples */
 } IndexBuildRoute;
 
-/* Is the sort for a CLUSTER that has the heap and an index open surely faster than an index scan? */
-extern bool cluster_prefers_sort(Relation heap);
-
-/* Counters of the last call of index_build_sorted() in this process, also if it failed. */
+/* What a build did. */
 typedef struct
 {
 	IndexBuildRoute route;
@@ -50,11 +47,12 @@ typedef struct
 } IndexBuildCounters;
 
 /*
- * Builds a btree index.  heap, index and info are what ambuild gets.  Returns
- * NULL, with *reason set to a static string, if nothing was written and the
- * caller is to run btbuild().
+ * Builds a btree index, and sets the counters.  heap, index and info are what
+ * ambuild gets.  Returns NULL, with *reason set to a static string, if nothing
+ * was written and the caller is to run btbuild().
  */
-extern IndexBuildResult *index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **reason);
+extern IndexBuildResult *index_build_sorted(Relation heap, Relation index, IndexInfo *info,
+											IndexBuildCounters *counters, const char **reason);
 
 /* The arguments of a table access method's relation_copy_for_cluster() that sorts. */
 typedef struct ClusterCopy
@@ -78,9 +76,6 @@ extern bool cluster_copy_sorted(const ClusterCopy *copy, IndexBuildCounters *cou
 
 /* Is the sort for a CLUSTER that has the heap and an index open surely faster than an index scan? */
 extern bool cluster_prefers_sort(Relation heap);
-
-/* Counters of the last call of index_build_sorted(). */
-extern const IndexBuildCounters *index_build_counters(void);
 
 /* Installs the hooks that replace btbuild(), and the sort of CLUSTER. */
 extern void index_hooks_init(void);

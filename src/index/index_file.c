@@ -9,7 +9,8 @@
  *
  * Space: a file that one process writes in the order of its blocks gets its space in advance,
  * in large pieces.  The system would otherwise look for space, or reserve some, for each page.
- * Unused space is released when the file is closed.  Small files are not worth it, and
+ * Unused space is released when the file is closed, also after an ERROR: the index of a
+ * failed CREATE INDEX CONCURRENTLY stays.  Small files are not worth it, and
  * a system that cannot do it, or has not enough space, is not asked again.
  *
  * Sync: every page is in the WAL, so the file need not be on disk at commit, but at the end
@@ -20,6 +21,10 @@
  * Segments: PostgreSQL takes a segment that is not full for the end of a relation.  So a
  * segment must be complete before the next one begins (pages.c).
  *
+ * A server may have another storage manager than md.c, or one that encrypts or compresses
+ * pages.  Pages of such an index must not bypass it.  index_file_is_plain() finds out by
+ * writing a page through smgr.h and reading it from the file.
+ *
  * Memory policy: none but the handles.
  *
  * Errors: the memory context closes the segments.
@@ -29,6 +34,7 @@
 #include <fcntl.h>
 
 #include "access/xlog.h"
+#include "catalog/storage.h"
 #include "compat.h"
 #include "index/index_internal.h"
 #include "storage/bufpage.h"
@@ -42,6 +48,7 @@
 struct IndexFile
 {
 	Relation	index;
+	char	   *path;			/* of the first segment; the index may be gone after an ERROR */
 	XLogRecPtr	redo;			/* where recovery began before the first page */
 	int			segment;		/* number of the open segment; -1: none */
 	File		file;			/* the open segment */
@@ -51,13 +58,47 @@ struct IndexFile
 };
 
 static void
-close_segment(void *arg)
+close_segment(IndexFile *file)
 {
-	IndexFile  *file = arg;
-
 	if (file->segment >= 0)
 		FileClose(file->file);
 	file->segment = -1;
+}
+
+/* Opens a segment; creates any but the first if create is set.  False, with errno, if it cannot. */
+static bool
+open_segment(IndexFile *file, int segment, bool create)
+{
+	char		path[MAXPGPATH];
+
+	close_segment(file);
+	if (segment > 0)
+		snprintf(path, sizeof(path), "%s.%d", file->path, segment);
+	else
+		strlcpy(path, file->path, sizeof(path));
+	file->file = PathNameOpenFile(path, O_RDWR | PG_BINARY | (create && segment > 0 ? O_CREAT : 0));
+	if (file->file < 0)
+		return false;
+	file->segment = segment;
+	return true;
+}
+
+/* Releases unused space, which only the last segment has, and closes the file.  Raises no ERROR. */
+static void
+close_index_file(void *arg)
+{
+	IndexFile  *file = arg;
+	int			last = file->space == 0 ? -1 : (int) ((file->space - 1) / RELSEG_SIZE);
+
+	if (last >= 0 && (file->segment == last || open_segment(file, last, false)))
+	{
+		off_t		size = FileSize(file->file);
+
+		if (size >= 0)
+			(void) FileTruncate(file->file, size, WAIT_EVENT_DATA_FILE_TRUNCATE);
+	}
+	file->space = 0;
+	close_segment(file);
 }
 
 IndexFile *
@@ -66,48 +107,48 @@ index_file_open(Relation index, bool alone)
 	IndexFile  *file = palloc0(sizeof(IndexFile));
 
 	file->index = index;
+	file->path = compat_relation_path(index);
 	file->redo = GetRedoRecPtr();
 	file->segment = -1;
 	file->in_advance = alone;
-	file->callback.func = close_segment;
+	file->callback.func = close_index_file;
 	file->callback.arg = file;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &file->callback);
 	return file;
 }
 
-/* Opens a segment; creates any but the first. */
-static void
-open_segment(IndexFile *file, int segment)
+bool
+index_file_is_plain(Relation index)
 {
-	char	   *path = compat_relation_path(file->index);
+	IndexFile  *file;
+	char	   *written;
+	char	   *read;
+	bool		plain;
 
-	close_segment(file);
-	if (segment > 0)
-		path = psprintf("%s.%d", path, segment);
-	file->file = PathNameOpenFile(path, O_RDWR | PG_BINARY | (segment > 0 ? O_CREAT : 0));
-	if (file->file < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not open file \"%s\": %m", path)));
-	file->segment = segment;
-	pfree(path);
+	/* md.c is the only storage manager of PostgreSQL; servers that have more number it 0 */
+	if (RelationGetSmgr(index)->smgr_which != 0)
+		return false;
+	file = index_file_open(index, false);
+	written = compat_pages_alloc(1);
+	read = compat_pages_alloc(1);
+	PageInit((Page) written, BLCKSZ, 0);
+	memset(written + SizeOfPageHeaderData, 0x5A, BLCKSZ - SizeOfPageHeaderData);
+	compat_page_set_checksum((Page) written, 0);
+	smgrextend(RelationGetSmgr(index), MAIN_FORKNUM, 0, written, true);
+	plain = open_segment(file, 0, false) &&
+		FileRead(file->file, read, BLCKSZ, 0, WAIT_EVENT_DATA_FILE_READ) == BLCKSZ &&
+		memcmp(written, read, BLCKSZ) == 0 &&
+		FileTruncate(file->file, 0, WAIT_EVENT_DATA_FILE_TRUNCATE) == 0;
+	close_index_file(file);
+	if (!plain)
+		RelationTruncate(index, 0);
+	return plain;
 }
 
 void
 index_file_close(IndexFile *file)
 {
-	if (file->space > 0)
-	{
-		off_t		size;
-
-		/* only the last segment has unused space */
-		if (file->segment != (int) ((file->space - 1) / RELSEG_SIZE))
-			open_segment(file, (file->space - 1) / RELSEG_SIZE);
-		size = FileSize(file->file);
-		if (size >= 0)
-			(void) FileTruncate(file->file, size, WAIT_EVENT_DATA_FILE_TRUNCATE);
-	}
-	close_segment(file);
+	close_index_file(file);
 }
 
 /*
@@ -142,8 +183,10 @@ write_run(IndexFile *file, BlockNumber first, int n, char *pages)
 	off_t		at = (off_t) (first % RELSEG_SIZE) * BLCKSZ;
 	int			bytes = n * BLCKSZ;
 
-	if (file->segment != (int) (first / RELSEG_SIZE))
-		open_segment(file, first / RELSEG_SIZE);
+	if (file->segment != (int) (first / RELSEG_SIZE) && !open_segment(file, first / RELSEG_SIZE, true))
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\" of block %u: %m", file->path, first)));
 	while (bytes > 0)
 	{
 		ssize_t		written = FileWrite(file->file, pages, bytes, at, WAIT_EVENT_DATA_FILE_EXTEND);

@@ -40,8 +40,42 @@ index_elapsed_ms(instr_time *from)
  */
 extern bool index_sort_spec(Relation index, SortSpec *spec, const char **reason);
 
+/* Are keys equal only if the bytes of their index tuples are, TIDs aside? */
+extern bool index_bytes_decide(const SortSpec *spec);
+
 /* Sets the counters of a sort that is done, except its times. */
 extern void index_count_sort(IndexBuildCounters *counters, const SortReport *report);
+
+/* ------------------------------------------------------------------------
+ * Violations of uniqueness (unique.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* Has one of the row's first nkeys columns NULL? */
+static inline bool
+index_row_has_null_key(MinimalTuple row, int nkeys)
+{
+	if (likely((row->t_infomask & HEAP_HASNULL) == 0))
+		return false;
+	for (int k = 0; k < nkeys; k++)
+	{
+		if (att_isnull(k, row->t_bits))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Lets PostgreSQL's sort of index tuples find the two tuples with equal keys, and raise its
+ * error.  Returns if its comparisons call them different.
+ */
+extern void index_raise_violation(Relation heap, Relation index, const IndexInfo *info, IndexTuple a, IndexTuple b);
+
+/*
+ * Lets the sort for a unique index raise PostgreSQL's error for two live rows with equal
+ * keys.  The arguments must stay.
+ */
+extern void index_check_unique(SortSpec *spec, Relation heap, Relation index, const IndexInfo *info);
 
 /* ------------------------------------------------------------------------
  * Reading the heap (scan.c)
@@ -72,8 +106,9 @@ extern void heap_blocks_report(HeapBlocks *blocks);
 /*
  * Reads the heap and puts a row for each index tuple into the sorter, which has begun.  A
  * row is a MinimalTuple of the index's columns with its TID (row.h).  Rows come in TID
- * order.  shared not NULL: reads only this process's share of the blocks.  snapshot: that
- * of a concurrent build; NULL: takes a new one.
+ * order.  If the sort fails, not all rows are read.  shared not NULL: reads only this
+ * process's share of the blocks.  snapshot: that of a concurrent build; NULL: takes a new
+ * one.
  */
 extern void heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
 					  Sorter *sorter, HeapRead *read);
@@ -83,9 +118,6 @@ extern void heap_read_report(double rows);
 
 /* The number of rows that the planner expects in a table. */
 extern double heap_rows_expected(Relation heap);
-
-/* Lets the sort prefetch a part of page next with each of the n rows of the current page. */
-extern void heap_look_ahead(PageAhead *ahead, Relation heap, BlockNumber next, int n);
 
 /* ------------------------------------------------------------------------
  * Workers (workers.c)
@@ -103,7 +135,8 @@ extern IndexWorkers *index_workers_launch(Relation heap, Relation index, IndexIn
 
 /*
  * Scans and sorts together with the workers.  Returns the merge of all rows in the order of
- * (keys, TID), and adds the counters of scan and sort.
+ * (keys, TID), and adds the counters of scan and sort.  NULL: a participant's sort has
+ * failed; the workers end with index_workers_end().
  */
 extern MergeTree *index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters);
 
@@ -170,6 +203,9 @@ typedef struct IndexFile IndexFile;
  */
 extern IndexFile *index_file_open(Relation index, bool alone);
 extern void index_file_close(IndexFile *file);
+
+/* Does the server write the pages of an index, which is empty, to its file as they are?  It stays empty. */
+extern bool index_file_is_plain(Relation index);
 
 /*
  * Logs and writes up to PAGE_BATCH pages, which lie in succession.  Sets their LSNs and

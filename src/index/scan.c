@@ -43,13 +43,11 @@
 #include "miscadmin.h"
 #include "optimizer/plancat.h"
 #include "pgstat.h"
+#include "scan/heap_page.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-
-/* After a page that is not in shared buffers, this number of pages is not prefetched. */
-#define AHEAD_SKIP_PAGES	64
 
 /*
  * Participants of a parallel build take blocks in chunks.  A chunk is small, because at the
@@ -96,6 +94,7 @@ typedef struct HeapReader
 	/* pages that are read directly */
 	RowPage		page;
 	bool		may_be_long;	/* a column may need fetching or compression */
+	bool		has_long;		/* a tuple of the page is so long that a value may be */
 	TupleTableSlot *tuple_slot; /* a tuple of the heap */
 	BufferAccessStrategy strategy;
 	ItemPointerData tids[MaxHeapTuplesPerPage];
@@ -129,7 +128,7 @@ put_collected(HeapReader *reader)
 	{
 		row_to_slot(reader->row_slot, (MinimalTuple) (reader->space + reader->rows[i].at));
 		if (!sorter_put(reader->sorter, reader->row_slot))
-			elog(ERROR, "sort of index tuples has failed");
+			break;
 	}
 	ExecClearTuple(reader->row_slot);
 	reader->read->rows += reader->nrows;
@@ -221,6 +220,8 @@ static void
 read_through_scan(HeapReader *reader, BlockNumber first, BlockNumber end)
 {
 	const TableAmRoutine *am = reader->heap->rd_tableam;
+	PgStat_Counter *scans = compat_heap_scans(reader->heap);
+	PgStat_Counter scans_before = scans != NULL ? *scans : 0;
 
 	if (reader->snapshot == SnapshotAny)
 		reader->read->live += am->index_build_range_scan(reader->heap, reader->index, reader->info, false, false,
@@ -234,6 +235,9 @@ read_through_scan(HeapReader *reader, BlockNumber first, BlockNumber end)
 		reader->read->live += am->index_build_range_scan(reader->heap, reader->index, reader->info, true, false,
 														 false, 0, InvalidBlockNumber, row_from_scan, reader, scan);
 	}
+	/* a participant of a build counts as one scan of the table, as PostgreSQL's does */
+	if (scans != NULL)
+		*scans = scans_before;
 	put_collected(reader);
 }
 
@@ -316,18 +320,11 @@ typedef enum TupleUse
 } TupleUse;
 
 static TupleUse
-tuple_use(HeapReader *reader, Buffer buffer, BlockNumber block, OffsetNumber offset, ItemId item,
-		  HeapTupleHeader header)
+tuple_use(const HeapReader *reader, HeapTuple tuple, Buffer buffer)
 {
-	HeapTupleData tuple;
-
-	tuple.t_data = header;
-	tuple.t_len = ItemIdGetLength(item);
-	tuple.t_tableOid = RelationGetRelid(reader->heap);
-	ItemPointerSet(&tuple.t_self, block, offset);
 	if (reader->snapshot != SnapshotAny)
-		return HeapTupleSatisfiesVisibility(&tuple, reader->snapshot, buffer) ? TUPLE_TAKEN : TUPLE_SKIPPED;
-	switch (HeapTupleSatisfiesVacuum(&tuple, reader->oldest_xmin, buffer))
+		return HeapTupleSatisfiesVisibility(tuple, reader->snapshot, buffer) ? TUPLE_TAKEN : TUPLE_SKIPPED;
+	switch (HeapTupleSatisfiesVacuum(tuple, reader->oldest_xmin, buffer))
 	{
 		case HEAPTUPLE_LIVE:
 			return TUPLE_TAKEN;
@@ -335,7 +332,7 @@ tuple_use(HeapReader *reader, Buffer buffer, BlockNumber block, OffsetNumber off
 			return TUPLE_SKIPPED;
 		case HEAPTUPLE_INSERT_IN_PROGRESS:
 			/* a row of this transaction */
-			if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)))
+			if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)))
 				return TUPLE_TAKEN;
 			return TUPLE_UNCLEAR;
 		default:
@@ -343,53 +340,39 @@ tuple_use(HeapReader *reader, Buffer buffer, BlockNumber block, OffsetNumber off
 	}
 }
 
-/* Finds the rows of a page, which is locked.  False if the page is not plain. */
+/* HeapTupleTaker: takes the tuple if it is indexed; false if that is unclear. */
 static bool
-find_rows(HeapReader *reader, Buffer buffer, BlockNumber block, bool *has_long)
+take_indexed(void *arg, HeapTuple tuple, Buffer buffer)
 {
+	HeapReader *reader = arg;
 	RowPage    *rows = &reader->page;
-	Page		page = BufferGetPage(buffer);
-	OffsetNumber max = PageGetMaxOffsetNumber(page);
-	bool		any = reader->snapshot == SnapshotAny;
-	int			n = 0;
-	bool		is_long = false;
 
-	rows->bytes = 0;
-	for (OffsetNumber offset = FirstOffsetNumber; offset <= max; offset++)
+	if (reader->snapshot != SnapshotAny || !heap_tuple_known_live(tuple->t_data))
 	{
-		ItemId		item = PageGetItemId(page, offset);
-		HeapTupleHeader header;
+		/* a copy, so that the tuple itself stays in registers */
+		HeapTupleData tested = *tuple;
+		TupleUse	use = tuple_use(reader, &tested, buffer);
 
-		if (unlikely(!ItemIdIsNormal(item)))
-		{
-			if (ItemIdIsRedirected(item))
-				return false;
-			continue;
-		}
-		header = (HeapTupleHeader) PageGetItem(page, item);
-		if (unlikely((header->t_infomask2 & (HEAP_HOT_UPDATED | HEAP_ONLY_TUPLE)) != 0))
-			return false;
-		/* most tuples are known to be committed, perhaps frozen, and not deleted */
-		if (!any || (header->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) !=
-			(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID))
-		{
-			TupleUse	use = tuple_use(reader, buffer, block, offset, item, header);
-
-			if (use == TUPLE_UNCLEAR)
-				return false;
-			if (use == TUPLE_SKIPPED)
-				continue;
-		}
-		is_long |= ItemIdGetLength(item) > TOAST_INDEX_TARGET || (header->t_infomask & HEAP_HASEXTERNAL) != 0;
-		rows->tuples[n] = header;
-		rows->lens[n] = ItemIdGetLength(item);
-		rows->bytes += row_page_room(rows, n);
-		ItemPointerSet(&reader->tids[n], block, offset);
-		n++;
+		if (use != TUPLE_TAKEN)
+			return use == TUPLE_SKIPPED;
 	}
-	rows->n = n;
-	*has_long = is_long && reader->may_be_long;
+	reader->has_long |= tuple->t_len > TOAST_INDEX_TARGET || (tuple->t_data->t_infomask & HEAP_HASEXTERNAL) != 0;
+	rows->tuples[rows->n] = tuple->t_data;
+	rows->lens[rows->n] = tuple->t_len;
+	rows->bytes += row_page_room(rows, rows->n);
+	reader->tids[rows->n] = tuple->t_self;
+	rows->n++;
 	return true;
+}
+
+/* Finds the rows of a page, which is pinned.  False if the page is not plain. */
+static bool
+find_rows(HeapReader *reader, Buffer buffer)
+{
+	reader->page.n = 0;
+	reader->page.bytes = 0;
+	reader->has_long = false;
+	return heap_page_read(reader->heap, buffer, false, take_indexed, reader);
 }
 
 /* Collects the rows of a page one by one. */
@@ -417,39 +400,16 @@ collect_page(HeapReader *reader)
 
 /* Puts the rows of a plain page, which is pinned, into the sorter. */
 static void
-put_page(HeapReader *reader, bool has_long)
+put_page(HeapReader *reader)
 {
 	reader->read->live += reader->page.n;
 	compat_count_heap_rows(reader->heap, reader->page.n);
-	if (has_long)
+	if (reader->has_long && reader->may_be_long)
 		collect_page(reader);
 	else if (reader->page.n > 0)
 	{
-		if (!sorter_put_page(reader->sorter, &reader->page))
-			elog(ERROR, "sort of index tuples has failed");
+		(void) sorter_put_page(reader->sorter, &reader->page);
 		reader->read->rows += reader->page.n;
-	}
-}
-
-void
-heap_look_ahead(PageAhead *ahead, Relation heap, BlockNumber next, int n)
-{
-	Buffer		buffer;
-
-	ahead->page = NULL;
-	ahead->step = 0;
-	if (ahead->skip > 0)
-	{
-		ahead->skip--;
-		return;
-	}
-	buffer = PrefetchBuffer(heap, MAIN_FORKNUM, next).recent_buffer;
-	if (!BufferIsValid(buffer))
-		ahead->skip = AHEAD_SKIP_PAGES;
-	else if (n > 0)
-	{
-		ahead->page = (const char *) BufferGetBlock(buffer);
-		ahead->step = BLCKSZ / n;
 	}
 }
 
@@ -460,17 +420,14 @@ read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
 	/* first of the pages that wait for a scan */
 	BlockNumber unclear = InvalidBlockNumber;
 
-	for (BlockNumber block = first; block < end; block++)
+	for (BlockNumber block = first; block < end && !sorter_failed(reader->sorter); block++)
 	{
 		Buffer		buffer;
 		bool		plain;
-		bool		has_long;
 
 		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBufferExtended(reader->heap, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		plain = find_rows(reader, buffer, block, &has_long);
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		plain = find_rows(reader, buffer);
 		if (!plain && unclear == InvalidBlockNumber)
 			unclear = block;
 		else if (plain && unclear != InvalidBlockNumber)
@@ -487,9 +444,8 @@ read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
 		}
 		if (plain)
 		{
-			if (block + 1 < end)
-				heap_look_ahead(&reader->page.ahead, reader->heap, block + 1, reader->page.n);
-			put_page(reader, has_long);
+			heap_look_ahead(&reader->page.ahead, reader->heap, block + 1, end, reader->page.n);
+			put_page(reader);
 		}
 		ReleaseBuffer(buffer);
 		if (reader->shared == NULL)
@@ -547,7 +503,8 @@ read_shared_blocks(HeapReader *reader)
 	HeapBlocks *shared = reader->shared;
 	uint64		first;
 
-	while ((first = pg_atomic_fetch_add_u64(&shared->next, shared->chunk)) < shared->nblocks)
+	while (!sorter_failed(reader->sorter) &&
+		   (first = pg_atomic_fetch_add_u64(&shared->next, shared->chunk)) < shared->nblocks)
 	{
 		BlockNumber end = (BlockNumber) Min(first + shared->chunk, (uint64) shared->nblocks);
 
@@ -610,11 +567,9 @@ heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Sn
 
 	read->by_page = prepare_pages(reader);
 	if (read->by_page)
-	{
-		if (!RelationUsesLocalBuffers(heap) && RelationGetNumberOfBlocks(heap) > NBuffers / 4)
-			reader->strategy = GetAccessStrategy(BAS_BULKREAD);
+		reader->strategy = heap_bulk_strategy(heap);
+	if (read->by_page || shared != NULL)
 		pgstat_count_heap_scan(heap);
-	}
 	if (shared != NULL)
 		read_shared_blocks(reader);
 	else

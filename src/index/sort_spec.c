@@ -11,6 +11,7 @@
 #include "access/nbtree.h"
 #include "compat.h"
 #include "index/index_internal.h"
+#include "utils/lsyscache.h"
 
 /*
  * The sort keys of the index's key columns, palloc'd.  NULL, and the reason, if one cannot
@@ -76,7 +77,50 @@ index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 	spec->timing = true;
 	spec->by_tid = true;
 	spec->proven = true;
+	spec->within_limit = true;
 	return spec->keys != NULL;
+}
+
+/*
+ * Are values equal only if their bytes are?  Asks what gpusort knows of a type, not its
+ * operator class: that of bpchar, and any that a user makes, may say so wrongly.
+ */
+static bool
+bytes_decide(const KeyColumn *key)
+{
+	KeyKind		kind = key->kind;
+
+	switch (kind)
+	{
+		case KEY_UINT8:
+		case KEY_INT2:
+		case KEY_INT4:
+		case KEY_UINT4:
+		case KEY_INT8:
+		case KEY_UINT64:
+		case KEY_UUID:
+		case KEY_MACADDR:
+		case KEY_MACADDR8:
+		case KEY_TID:
+		case KEY_ENUM:
+		case KEY_BYTEA:
+		case KEY_TEXT:
+			return true;
+		default:
+			/* a deterministic collation orders strings that it calls equal by their bytes */
+			return key_sorts_strings(key, &kind) && kind == KEY_TEXT &&
+				get_collation_isdeterministic(key->collation);
+	}
+}
+
+bool
+index_bytes_decide(const SortSpec *spec)
+{
+	bool		decide = spec->desc->natts == spec->nkeys;
+
+	for (int k = 0; k < spec->nkeys; k++)
+		decide &= bytes_decide(&spec->keys[k]);
+	return decide;
 }
 
 void

@@ -14,7 +14,11 @@
  * and the file would differ from PostgreSQL's.  Up to PostgreSQL 16 workers log and write
  * the pages that the leader has laid out (page_handover.c).
  *
+ * If there is too little shared memory for the workers that are planned, fewer are launched.
  * If no worker can be launched, the caller builds the index alone.
+ *
+ * A participant whose rows would exceed temp_file_limit stops the others, and PostgreSQL
+ * builds the index.
  *
  * Memory policy: each participant sorts with an equal share of maintenance_work_mem; the
  * rings have a fixed size.
@@ -31,6 +35,7 @@
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
+#include "common/pg_prng.h"
 #include "compat.h"
 #include "executor/instrument.h"
 #include "index/index_internal.h"
@@ -38,6 +43,7 @@
 #include "miscadmin.h"
 #include "parallel/parallel.h"
 #include "pgstat.h"
+#include "storage/dsm_impl.h"
 #include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/rel.h"
@@ -51,6 +57,14 @@
 #define KEY_BUFFERS		UINT64CONST(0x6770750000000005)
 #define KEY_WAL			UINT64CONST(0x6770750000000006)
 #define KEY_PAGES		UINT64CONST(0x6770750000000007)
+
+/*
+ * What a parallel context has beside the chunks of a build: settings, snapshots, libraries,
+ * and the session's area, whose first own segment has 1 MB; and for each worker a queue of
+ * errors.
+ */
+#define SERVER_CHUNKS			((Size) 1792 * 1024)
+#define SERVER_WORKER_CHUNKS	((Size) 16 * 1024)
 
 /* Counters of a participant.  Those of the scan are set when it arrives at the exchange. */
 typedef struct ParticipantWork
@@ -69,6 +83,7 @@ typedef struct SharedBuild
 	Size		memory;			/* of each participant */
 	double		rows_expected;	/* of each participant */
 	HeapBlocks	blocks;
+	pg_atomic_uint32 failed;	/* a participant's sort has failed */
 
 	/* as the slots of the exchange */
 	ParticipantWork work[FLEXIBLE_ARRAY_MEMBER];
@@ -98,14 +113,28 @@ PGDLLEXPORT void gpusort_index_worker(dsm_segment *seg, shm_toc *toc);
  * ------------------------------------------------------------------------
  */
 
-/* Scans and sorts a share of the table, and arrives at the exchange in between. */
+/* This participant's sort has failed: no other reads or sends more rows. */
+static void
+stop_build(IndexWorkers *build)
+{
+	if (!build->sorter->report->over_limit)
+		elog(ERROR, "sort of index tuples has failed");
+	pg_atomic_write_u32(&build->shared->failed, 1);
+	pg_atomic_write_u64(&build->shared->blocks.next, build->shared->blocks.nblocks);
+	exchange_stop(build->ex);
+}
+
+/*
+ * Scans and sorts a share of the table, and arrives at the exchange in between.  NULL: the
+ * sort has failed, and the exchange is stopped.
+ */
 static SortResult *
 sort_share(IndexWorkers *build, int me)
 {
 	ParticipantWork *work = &build->shared->work[me];
 	IndexBuildCounters *counters = &work->counters;
 	const SortReport *report;
-	SortResult *result;
+	SortResult *result = NULL;
 	HeapRead	read;
 	instr_time	clock;
 
@@ -124,12 +153,14 @@ sort_share(IndexWorkers *build, int me)
 	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
 	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
 	work->broken_hot_chain = build->info->ii_BrokenHotChain;
-	sorter_common_range(build->sorter, &exchange_slot(build->ex, me)->common_range);
-	exchange_arrive(build->ex, me);
-
-	result = sorter_perform(build->sorter, false);
+	if (!sorter_failed(build->sorter))
+	{
+		sorter_common_range(build->sorter, &exchange_slot(build->ex, me)->common_range);
+		exchange_arrive(build->ex, me);
+		result = sorter_perform(build->sorter, false);
+	}
 	if (result == NULL)
-		elog(ERROR, "sort of index tuples has failed");
+		stop_build(build);
 	counters->sort_ms += index_elapsed_ms(&clock);
 	index_count_sort(counters, report);
 	return result;
@@ -167,6 +198,7 @@ gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
 	build.handover = page_handover_attach(shm_toc_lookup(toc, KEY_PAGES, false), build.ex, build.index, 0);
 	if (!index_sort_spec(build.index, &build.spec, &reason))
 		elog(ERROR, "a worker cannot sort the index: %s", reason);
+	index_check_unique(&build.spec, build.heap, build.index, build.info);
 
 	InstrStartParallelQuery();
 	exchange_open_ring(build.ex, me);
@@ -210,6 +242,34 @@ allocate_chunk(ParallelContext *pcxt, uint64 key, Size size)
 	return chunk;
 }
 
+/* Bytes that a build's own chunks take; a server needs up to SERVER_CHUNKS more. */
+static Size
+shared_bytes(int workers)
+{
+	return offsetof(SharedBuild, work) + (workers + 1) * sizeof(ParticipantWork) +
+		exchange_size(workers) + page_handover_size(workers) +
+		workers * (sizeof(BufferUsage) + sizeof(WalUsage) + SERVER_WORKER_CHUNKS) + SERVER_CHUNKS;
+}
+
+/*
+ * Is there room for a segment of shared memory of this size?  PostgreSQL raises an ERROR
+ * for a segment for which there is none, so one is created here and removed.
+ */
+static bool
+shared_memory_fits(Size size)
+{
+	/* even handles are those of segments outside the main shared memory */
+	dsm_handle	handle = pg_prng_uint32(&pg_global_prng_state) & ~1;
+	void	   *segment = NULL;
+	void	   *address = NULL;
+	Size		mapped = 0;
+
+	if (!dsm_impl_op(DSM_OP_CREATE, handle, size, &segment, &address, &mapped, DEBUG1))
+		return false;
+	(void) dsm_impl_op(DSM_OP_DESTROY, handle, 0, &segment, &address, &mapped, WARNING);
+	return true;
+}
+
 /* Fills the shared memory before workers are launched. */
 static void
 fill_shared(IndexWorkers *workers, Size shared_size, double rows_expected)
@@ -227,6 +287,7 @@ fill_shared(IndexWorkers *workers, Size shared_size, double rows_expected)
 	shared->memory = (Size) maintenance_work_mem * 1024 / shared->participants;
 	shared->rows_expected = rows_expected / shared->participants;
 	heap_blocks_init(&shared->blocks, workers->heap, shared->participants);
+	pg_atomic_init_u32(&shared->failed, 0);
 	workers->shared = shared;
 
 	workers->ex = allocate_chunk(pcxt, KEY_EXCHANGE, exchange_size(planned));
@@ -256,11 +317,17 @@ release(IndexWorkers *workers)
 IndexWorkers *
 index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, double rows_expected)
 {
-	IndexWorkers *workers = palloc0(sizeof(IndexWorkers));
+	IndexWorkers *workers;
 	int			planned = info->ii_ParallelWorkers;
-	Size		shared_size = offsetof(SharedBuild, work) + (planned + 1) * sizeof(ParticipantWork);
+	Size		shared_size;
 	ParallelContext *pcxt;
 
+	while (planned > 0 && !shared_memory_fits(shared_bytes(planned)))
+		planned--;
+	if (planned == 0)
+		return NULL;
+	shared_size = offsetof(SharedBuild, work) + (planned + 1) * sizeof(ParticipantWork);
+	workers = palloc0(sizeof(IndexWorkers));
 	workers->heap = heap;
 	workers->index = index;
 	workers->info = info;
@@ -324,7 +391,11 @@ index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters)
 	/* a worker that was launched and cannot begin is an error */
 	WaitForParallelWorkersToAttach(workers->pcxt);
 	if (!exchange_wait_sent(workers->ex, report_scan, &shared->blocks))
-		elog(ERROR, "a parallel index build has stopped");
+	{
+		if (pg_atomic_read_u32(&shared->failed) == 0)
+			elog(ERROR, "a parallel index build has stopped");
+		return NULL;
+	}
 	heap_blocks_report(&shared->blocks);
 	for (int p = 0; p <= me; p++)
 	{
@@ -350,6 +421,9 @@ index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters)
 	if (own != NULL && shared->work[me].counters.rows > 0)
 		sources[nsources++] = block_source_own(&workers->spec, common_range, own);
 	counters->sort_ms += index_elapsed_ms(&clock);
+	/* all have sent their first rows, so no sort fails later */
+	if (pg_atomic_read_u32(&shared->failed) != 0)
+		return NULL;
 	return block_merge_create(&workers->spec, common_range, sources, nsources);
 }
 

@@ -2,9 +2,8 @@
  * key_buffer.c
  *	  Key buffer: one array of normalized keys per key column.
  *
- * Rows come from an executor slot one by one, or from heap pages.  For pages there is
- * one loop per column and key kind over all tuples of the page, so the kind is decided
- * once per page.
+ * Rows come from an executor slot one by one (key_row.h), or from heap pages
+ * (page_keys.c).
  *
  * The key buffer also notices presorted input, because tables are often read in the
  * order in which they were filled.  As long as all rows ascend or descend, normalized
@@ -22,8 +21,11 @@
  */
 #include "postgres.h"
 
-#include "key/key.h"
+#include "key/common_range.h"
+#include "key/key_buffer.h"
 #include "key/key_internal.h"
+#include "key/key_maker.h"
+#include "key/key_string.h"
 
 #define KEYBUF_FIRST_ROWS	64
 
@@ -401,231 +403,6 @@ input_order_check(KeyBuffer *keybuf)
 	}
 	for (size_t i = from; i < keybuf->n && input_order->possible != 0; i++)
 		check_row_order(keybuf, i);
-}
-
-/* ------------------------------------------------------------------------
- * Keys from heap pages
- * ------------------------------------------------------------------------
- */
-
-void
-page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const AttrNumber *atts)
-{
-	int			offset = 0;
-
-	/*
-	 * The last column may be a varlena if its offset is aligned: then all its
-	 * formats begin there.
-	 */
-	keys->last_att = 0;
-	keys->fixed = true;
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		keys->att[c] = atts[keybuf->cols[c].att];
-		keys->offset[c] = 0;
-		keys->byval_len[c] = TupleDescAttr(desc, keys->att[c])->attbyval ?
-			TupleDescAttr(desc, keys->att[c])->attlen : 0;
-		keys->last_att = Max(keys->last_att, keys->att[c] + 1);
-	}
-
-	for (int att = 0; att < keys->last_att; att++)
-	{
-		Form_pg_attribute attr = TupleDescAttr(desc, att);
-
-		/*
-		 * the NULL of a dropped column is in newer tuples, its value in older
-		 * tuples
-		 */
-		if (attr->attlen <= 0 && !(attr->attlen == -1 && att == keys->last_att - 1 &&
-								   offset == att_align_nominal(offset, attr->attalign)))
-		{
-			keys->fixed = false;
-			return;
-		}
-		offset = att_align_nominal(offset, attr->attalign);
-		for (int c = 0; c < keybuf->ncols; c++)
-		{
-			if (keys->att[c] == att)
-				keys->offset[c] = offset;
-		}
-		offset += attr->attlen;
-	}
-}
-
-/* Writes a column of rows [at, at + count). */
-#define COLUMN_LOOP(kind, normkey_t) \
-		case kind: \
-		{ \
-			normkey_t    *normkeys = (normkey_t *) col->normkeys + at; \
-			const normkey_t flip = (normkey_t) col->flip; \
-			normkey_t		min = (normkey_t) PG_UINT64_MAX; \
-			normkey_t		max = 0; \
-			for (int i = 0; i < count; i++) \
-			{ \
-				normkey_t		normkey = (normkey_t) \
-					normkey_at(col, NO_KEY_MAKER, kind, flip, data[i] + offset, 0, NULL); \
-				min = Min(min, normkey); \
-				max = Max(max, normkey); \
-				normkeys[i] = normkey; \
-			} \
-			key_range_add(&col->range, min); \
-			key_range_add(&col->range, max); \
-			break; \
-		}
-#define COLUMN_VALUE(kind, normkey, type, from_datum, make, back)	COLUMN_LOOP(kind, normkey)
-#define COLUMN_REF(kind, normkey, make, words)	COLUMN_LOOP(kind, normkey)
-#define COLUMN_COMPUTED(kind, normkey, make, words, exact) \
-		case kind: keybuf_column_computed(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
-
-/*
- * Writes strings that are not toasted and have the prefix, up to count.  Returns their
- * number.
- */
-static pg_attribute_always_inline int
-string_keys(KeyBufferColumn *col, KeyKind kind, size_t at, int offset, const char *const *data, int count)
-{
-	uint64	   *normkeys = (uint64 *) col->normkeys + at;
-	const BytesPrefix *prefix = &col->prefix;
-	const uint64 flip = col->flip;
-	KeyRange	seen;
-	int			i = 0;
-
-	if (unlikely(prefix->len < 0))
-		return 0;
-	key_range_init(&seen);
-	for (; i < count; i++)
-	{
-		Datum		value = PointerGetDatum(data[i] + offset);
-		bool		inexact = false;
-		uint64		normkey;
-
-		if (unlikely(string_is_toasted(kind, value)))
-			break;
-		normkey = string_normkey_behind(kind, prefix, string_of(kind, value), &inexact);
-		/* the string may lack the prefix */
-		if (prefix->len != 0 && unlikely(normkey == 0 || normkey == PG_UINT64_MAX))
-			break;
-		normkey ^= flip;
-		seen.inexact |= inexact;
-		key_range_add(&seen, normkey);
-		key_range_add_bits(&seen, normkey);
-		normkeys[i] = normkey;
-	}
-	key_range_union(&col->range, &seen);
-	return i;
-}
-
-/* COLUMN_LOOP for computed kinds. */
-static pg_attribute_always_inline void
-keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, KeyKind kind, size_t at, int offset,
-					   int byval_len, const char *const *data, int count)
-{
-	KeyRange	seen;
-
-	if (key_traits[kind].by_bytes)
-	{
-		for (int i = 0; i < count; i++)
-		{
-			i += string_keys(col, kind, at + i, offset, data + i, count - i);
-			/* this string may set or shorten the prefix, which changes the range */
-			if (i < count)
-				keybuf_value(keybuf, maker, col, at + i, page_datum(data[i] + offset, byval_len));
-		}
-		return;
-	}
-	key_range_init(&seen);
-	for (int i = 0; i < count; i++)
-	{
-		uint64		normkey = normkey_at(col, maker, kind, col->flip, data[i] + offset, byval_len,
-										 &seen.inexact);
-
-		key_range_add(&seen, normkey);
-		key_range_add_bits(&seen, normkey);
-		if (key_traits[kind].wide)
-			((uint64 *) col->normkeys)[at + i] = normkey;
-		else
-			((uint32 *) col->normkeys)[at + i] = (uint32) normkey;
-	}
-	key_range_union(&col->range, &seen);
-}
-
-static void
-keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at, int offset, int byval_len,
-			  const char *const *data, int count)
-{
-	switch (col->kind)
-	{
-			KEY_KINDS(COLUMN_VALUE, COLUMN_REF, COLUMN_COMPUTED)
-	}
-}
-
-void
-page_keys_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, size_t at,
-					const char *const *data, int count)
-{
-	if (count == 0)
-		return;
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		KeyBufferColumn *col = &keybuf->cols[c];
-
-		if (col->nulls != NULL)
-			memset(col->nulls + at, 0, count);
-		keybuf_column(keybuf, writer->makers[c], col, at, keys->offset[c], keys->byval_len[c], data,
-					  count);
-	}
-}
-
-void
-page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, int c,
-						   size_t at, const char *const *where, int count)
-{
-	KeyBufferColumn *col = &keybuf->cols[c];
-	int			done = 0;
-
-	if (col->nulls != NULL)
-		memset(col->nulls + at, 0, count);
-	for (int i = 0; i <= count; i++)
-	{
-		if (i < count && likely(where[i] != NULL))
-			continue;
-		if (i > done)
-			keybuf_column(keybuf, writer->makers[c], col, at + done, 0, keys->byval_len[c], where + done,
-						  i - done);
-		if (i < count)
-			keybuf_null(keybuf, writer->owner, col, at + i);
-		done = i + 1;
-	}
-}
-
-#define SELECT_LOOP(kind, normkey_t) \
-		case kind: \
-			for (int i = first; i < n; i++) \
-			{ \
-				bool		inexact; \
-				left[nleft] = i; \
-				nleft += where[i] == NULL || \
-					normkey_at(col, maker, kind, (normkey_t) col->flip, where[i], byval_len, &inexact) <= normkey; \
-			} \
-			break;
-#define SELECT_VALUE(kind, normkey, type, from_datum, make, back)	SELECT_LOOP(kind, normkey)
-#define SELECT_REF(kind, normkey, make, words)	SELECT_LOOP(kind, normkey)
-#define SELECT_COMPUTED(kind, normkey, make, words, exact)	SELECT_LOOP(kind, normkey)
-
-int
-page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
-				 uint64 normkey, const char *const *where, int first, int n, uint16 *left)
-{
-	const KeyBufferColumn *col = &keybuf->cols[0];
-	const KeyMaker maker = writer->makers[0];
-	const int	byval_len = keys->byval_len[0];
-	int			nleft = 0;
-
-	switch (col->kind)
-	{
-			KEY_KINDS(SELECT_VALUE, SELECT_REF, SELECT_COMPUTED)
-	}
-	return nleft;
 }
 
 /* ------------------------------------------------------------------------

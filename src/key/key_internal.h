@@ -5,7 +5,7 @@
 #ifndef GPUSORT_KEY_KEY_INTERNAL_H
 #define GPUSORT_KEY_KEY_INTERNAL_H
 
-#include "key/key.h"
+#include "key/key_buffer.h"
 
 /* Does the collation compare strings by their bytes? */
 extern bool collation_by_bytes(Oid collation);

@@ -12,7 +12,7 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
+#include "compat.h"
 #include "funcapi.h"
 #include "monitor/index_stat.h"
 #include "shared_memory.h"
@@ -35,7 +35,7 @@ static IndexStatEntry session_entries[INDEX_STAT_ENTRIES];
 static IndexStatEntry *entries = session_entries;
 static LWLock *entries_lock = NULL; /* NULL: the session's entries */
 
-PG_FUNCTION_INFO_V1(gpusort_index_builds_get);
+SQL_FUNCTION(gpusort_index_builds_get);
 
 void
 index_stat_init(void)

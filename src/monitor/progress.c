@@ -18,7 +18,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_authid.h"
-#include "fmgr.h"
+#include "compat.h"
 #include "funcapi.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
@@ -53,7 +53,7 @@ static ProgressSlot session_slots[PROGRESS_SLOTS];
 static ProgressSlot *shared_slots = NULL;	/* PROGRESS_SLOTS for each backend */
 static ProgressSlot *own_slots = NULL;	/* this backend's; NULL: no sort yet */
 
-PG_FUNCTION_INFO_V1(gpusort_progress_get);
+SQL_FUNCTION(gpusort_progress_get);
 
 /* Auxiliary processes do not sort.  Their numbers follow the backends', so they have no slots. */
 static Size

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
+#include "compat.h"
 #include "funcapi.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
@@ -51,8 +51,8 @@ static AlgorithmStat *stats = NULL;
 
 void		(*gpusort_stat_reset_too) (void) = NULL;
 
-PG_FUNCTION_INFO_V1(gpusort_stat_get);
-PG_FUNCTION_INFO_V1(gpusort_stat_reset);
+SQL_FUNCTION(gpusort_stat_get);
+SQL_FUNCTION(gpusort_stat_reset);
 
 static void
 stat_clear(AlgorithmStat *s)

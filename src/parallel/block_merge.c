@@ -202,8 +202,7 @@ next_pending(BlockWriter *writer, SortResult *result, ResultKind kind)
 {
 	TupleTableSlot *slot = writer->row_slot;
 
-	writer->pending = result_next(result, kind, true, slot) ?
-		((MinimalTupleTableSlot *) slot)->mintuple : NULL;
+	writer->pending = result_next(result, kind, true, slot) ? slot_minimal_tuple(slot) : NULL;
 	writer->pending_at = 0;
 }
 

@@ -26,7 +26,7 @@
  * which checks its workers while it waits (ExchangeWorkerGone) and calls
  * exchange_absent().  Merging workers know after the barrier that the writers of
  * their rings exist.  When a query ends, the leader stops the exchange before it
- * waits for the ends of its workers (partial_sort.c).  A plan that is only
+ * waits for the ends of its workers (nodes/feed/exec.c).  A plan that is only
  * explained has no exchange.
  *
  * Memory: a ring is the only memory of a worker's rows besides its work_mem.

@@ -15,27 +15,15 @@
  */
 #include "postgres.h"
 
-#include "executor/gpusort_executor.h"
+#include "nodes/base/plan_columns.h"
+#include "nodes/base/plan_format.h"
+#include "nodes/incremental/incremental.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/sort/sort_node.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "planner/planner_internal.h"
 #include "utils/lsyscache.h"
-
-AttrNumber
-sort_output_column(const CustomScan *sort, AttrNumber attno)
-{
-	ListCell   *lc;
-
-	foreach(lc, sort->scan.plan.targetlist)
-	{
-		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		const Var  *var = (const Var *) tle->expr;
-
-		if (IsA(var, Var) && var->varno == INDEX_VAR && var->varattno == attno)
-			return tle->resno;
-	}
-	return 0;
-}
 
 /* Columns by which a node compares neighbours. */
 typedef struct NeighbourColumns
@@ -97,23 +85,6 @@ columns_lead(const NeighbourColumns *node, const CustomScan *sort, const KeyColu
 	return true;
 }
 
-/* The expression that a plan's column has where it is computed. */
-static Node *
-column_expression(const Plan *plan, AttrNumber attno)
-{
-	for (;;)
-	{
-		const TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, attno - 1);
-		const Var  *var = (const Var *) tle->expr;
-
-		if (!IsA(var, Var) || !(var->varno == OUTER_VAR || var->varno == INDEX_VAR) ||
-			var->varattno <= 0 || outerPlan(plan) == NULL)
-			return (Node *) var;
-		plan = outerPlan(plan);
-		attno = var->varattno;
-	}
-}
-
 /* The planner's estimate of the values of the columns; 0: it expects no duplicates. */
 static double
 expected_groups(const Plan *plan, const CustomScan *sort, const KeyColumn *keys, int n)
@@ -121,7 +92,11 @@ expected_groups(const Plan *plan, const CustomScan *sort, const KeyColumn *keys,
 	double		most = 1;
 
 	for (int k = 0; k < n; k++)
-		most *= most_values(column_expression(outerPlan(sort), keys[k].attno));
+	{
+		const TargetEntry *key = get_tle_by_resno(sort->custom_scan_tlist, keys[k].attno);
+
+		most *= most_values(plan_expr_source(&sort->scan.plan, (const Node *) key->expr));
+	}
 	most = Min(most, plan->plan_rows);
 	/* for a UNION PostgreSQL expects none, and does not know */
 	return most < sort->scan.plan.plan_rows ? most : 0;
@@ -142,9 +117,7 @@ returns_columns(const Plan *plan, const CustomScan *sort)
 		const Var  *var = (const Var *) tle->expr;
 
 		/* a constant is not read from the row below */
-		if (IsA(var, Const) && IsA(below, Var) && ((const Var *) below)->varno == INDEX_VAR)
-			below = list_nth_node(TargetEntry, sort->custom_scan_tlist, ((const Var *) below)->varattno - 1)->expr;
-		if (IsA(var, Const) && equal(var, below))
+		if (IsA(var, Const) && equal(var, plan_expr_source(&sort->scan.plan, (const Node *) below)))
 			continue;
 		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
 			return false;

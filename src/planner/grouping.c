@@ -1,27 +1,27 @@
 /*
  * grouping.c
- *	  DISTINCT, GROUP BY, grouping sets and set operations: sorted or hashed, by predicted
- *	  times; the sort below windows.
+ *	  DISTINCT, GROUP BY and UNION: paths above our sorts beside PostgreSQL's hash tables; parallel
+ *	  sorts below groups and windows.
  *
- * PostgreSQL compares a hash-based path and a path above a Sort by costs that count
- * operators.  GpuSort is faster than these costs say, and hash tables that exceed the
- * CPU's caches are slower.  So after PostgreSQL has made its paths, this hook
+ * PostgreSQL's costs count operators: a row costs the same in a hash table of a kilobyte and
+ * of a gigabyte, and its own Sort is slower than ours.  After PostgreSQL has made its paths,
+ * this hook compares the predicted times of its cheapest path, the peer, and of the same work
+ * above our sort.  If ours is faster by a margin, it adds one path above an ordinary
+ * Sort, or above a Gather Merge of Sorts, at a cost in proportion to the peer's
+ * (planner_internal.h), and add_path() chooses.  replace.c replaces the Sorts in the
+ * finished plan.
  *
- * - raises the costs of hash-based paths to predicted times (hash_cost.c), and sets the
- *	 costs of sorts (sort_path.c),
- * - makes paths above a GpuSort again, because add_path() has usually dropped them: above
- *	 a serial sort, above a parallel sort, and above a sort in each worker, whose groups
- *	 are then merged and combined,
- * - and passes all paths to add_path(), which chooses.  add_path() keeps sorted paths
- *	 whose order the query needs further up, so such an order costs nothing more.
+ * A peer is one of two:
  *
- * The costs of a path's subpaths stay as PostgreSQL has set them, because several paths
- * may share them: EXPLAIN shows the new cost in the topmost node of the grouping only.
+ * - a hash table that one process fills with the input's rows,
+ * - a group, Unique or window above a Sort of the input in one process.  The Sort is replaced
+ *	 where it is, so only a parallel sort is added.
  *
- * A sorted path is made of ordinary Sort, Gather Merge, Agg, Group, Unique and SetOp
- * paths.  replace.c replaces the Sorts in the finished plan.
+ * Other paths of PostgreSQL, as those that group in workers, are no peers: nothing is added
+ * beside them.
  *
- * gpusort.plan_grouping = off leaves the paths as PostgreSQL makes them.
+ * PostgreSQL's paths and their costs stay as they are.  gpusort.plan_grouping = off adds
+ * nothing.
  */
 #include "postgres.h"
 
@@ -56,19 +56,23 @@ typedef struct Grouping
 	RelOptInfo *input_rel;		/* NULL for a set operation */
 	RelOptInfo *rel;
 	const char *name;			/* for messages */
-	bool		aggregates;		/* Agg paths have the query's aggregates */
-	double		groups;			/* a better estimate than that of the paths; 0: none */
-	List	   *tlist;			/* that grouping sets refer to */
-	List	   *offers;			/* our paths */
+	Path	   *input;			/* whose rows are grouped */
+	const Path *path;			/* PostgreSQL's cheapest path, the peer */
+	double		groups;			/* the least number that is expected */
+	double		most_groups;	/* PostgreSQL's estimate */
+	List	   *tlist;			/* that the grouping's clause refers to */
+	int			transitions;	/* transition values of a group */
+	AggClauseCosts costs;		/* of the aggregates */
+	double		margin;
 } Grouping;
 
 /* ------------------------------------------------------------------------
- * True costs: those that our models predict
+ * Numbers of groups
  * ------------------------------------------------------------------------
  */
 
 double
-most_values(Node *expr)
+most_values(const Node *expr)
 {
 	const OpExpr *op = (const OpExpr *) expr;
 	const Const *divisor;
@@ -122,15 +126,6 @@ groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, doubl
 	return groups > 0 ? Min(estimate, groups) : estimate;
 }
 
-/* raise_own_cost() that also lowers: the own cost becomes startup and total. */
-static void
-set_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost input_total,
-			 Cost startup, Cost total)
-{
-	add_change(change, startup - (path->startup_cost - input_startup),
-			   total - (path->total_cost - input_total));
-}
-
 /* Sets the facts about the key columns: those of a clause that refers to the target. */
 static void
 count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
@@ -154,139 +149,54 @@ count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
 	}
 }
 
+/* ------------------------------------------------------------------------
+ * The peer
+ * ------------------------------------------------------------------------
+ */
+
 /* Fills the facts of a grouping of the input's rows, except those about keys. */
 static void
-group_facts(const Path *input, const Path *path, double groups, int transitions, Size transition_space,
-			GroupFacts *facts)
+group_facts(const Grouping *grouping, GroupFacts *facts)
 {
-	int			width = Min(path->pathtarget->width, input->pathtarget->width);
+	const Path *input = grouping->input;
+	int			width = Min(grouping->path->pathtarget->width, input->pathtarget->width);
 
 	memset(facts, 0, sizeof(*facts));
 	facts->rows = input->rows;
-	facts->groups = groups;
+	facts->groups = grouping->groups;
 	facts->row_bytes = stored_row_bytes(input->pathtarget->width);
-	facts->entry_bytes = BUCKET_BYTES + hash_agg_entry_size(transitions, width, transition_space);
+	facts->entry_bytes = BUCKET_BYTES +
+		hash_agg_entry_size(grouping->transitions, width, grouping->costs.transitionSpace);
 	facts->memory = get_hash_memory_limit();
-	facts->aggregates = transitions > 0;
+	facts->aggregates = grouping->transitions > 0;
 }
 
-/* Will a GpuSort Aggregate stand in place of this sorted Agg? */
-static bool
-aggregate_node_likely(const Grouping *grouping, const AggPath *agg)
+/* The path that a node above a sort or hash table reads; NULL for other nodes. */
+static const Path *
+path_input(const Path *path)
 {
-	const Path *input = path_below_projection(agg->subpath);
-	SortCostFacts facts;
-
-	return gpusort_aggregates && agg->aggsplit == AGGSPLIT_SIMPLE && IsA(input, SortPath) &&
-		input->rows >= gpusort_min_rows &&
-		sort_path_facts(grouping->root, ((const SortPath *) input)->subpath, input->pathkeys, &facts);
+	if (COMPAT_IS_UNIQUE_PATH(path))
+		return compat_unique_input(path);
+	switch (nodeTag(path))
+	{
+		case T_ProjectionPath:
+			return ((const ProjectionPath *) path)->subpath;
+		case T_AggPath:
+			return ((const AggPath *) path)->subpath;
+		case T_GroupPath:
+			return ((const GroupPath *) path)->subpath;
+		case T_WindowAggPath:
+			return ((const WindowAggPath *) path)->subpath;
+		default:
+			return NULL;
+	}
 }
 
-/* Adds the change of an Agg path's own cost; *change has the change of its input. */
-static void
-change_agg(const Grouping *grouping, const AggPath *agg, CostChange *change)
+/* Predicted time of the transition functions. */
+static double
+transition_us(const Grouping *grouping)
 {
-	const Path *input = agg->subpath;
-	bool		aggregates = grouping->aggregates && grouping->root->parse->hasAggs;
-	AggClauseCosts costs = {0};
-	GroupFacts	facts;
-	GroupCost	cost;
-	Cost		trans;
-
-	if (aggregates)
-		get_agg_clause_costs(grouping->root, agg->aggsplit, &costs);
-	trans = costs.transCost.startup + costs.transCost.per_tuple * input->rows;
-	group_facts(input, &agg->path, grouping->groups > 0 ? grouping->groups : agg->numGroups,
-				aggregates ? list_length(grouping->root->aggtransinfos) : 0, costs.transitionSpace, &facts);
-	count_keys(agg->groupClause, agg->path.pathtarget, &facts);
-	if (agg->aggstrategy == AGG_HASHED)
-	{
-		hash_group_cost(&facts, &cost);
-		change->startup = change->total;
-		/* PostgreSQL's cost is that of the groups that it estimates */
-		if (facts.groups < agg->numGroups)
-			set_own_cost(change, &agg->path, input->total_cost, input->total_cost,
-						 trans + cost_of_us(cost.first_us), trans + cost_of_us(cost.all_us));
-		else
-			raise_own_cost(change, &agg->path, input->total_cost, input->total_cost,
-						   trans + cost_of_us(cost.first_us), trans + cost_of_us(cost.all_us));
-	}
-	else if (agg->aggstrategy == AGG_SORTED)
-	{
-		if (aggregate_node_likely(grouping, agg))
-		{
-			/* in place of what PostgreSQL counts for comparing and returning rows */
-			aggregate_node_cost(&facts, &cost);
-			add_change(change, cost_of_us(cost.first_us),
-					   cost_of_us(cost.all_us) - facts.keys * cpu_operator_cost * input->rows -
-					   cpu_tuple_cost * agg->numGroups);
-			return;
-		}
-		sorted_group_cost(&facts, &cost);
-		raise_own_cost(change, &agg->path, input->startup_cost, input->total_cost,
-					   cost_of_us(cost.first_us), trans + cost_of_us(cost.all_us));
-	}
-	else
-		change->startup = change->total;
-}
-
-/* Will a GpuSort, serial or parallel, take the place of this Unique or Group node (distinct.c)? */
-static bool
-sort_takes_place(const Grouping *grouping, const Path *path, const Path *input)
-{
-	SortCostFacts facts;
-
-	if (IsA(path, GroupPath) && ((const GroupPath *) path)->qual != NIL)
-		return false;
-	if (IsA(input, GatherMergePath))
-		input = ((const GatherMergePath *) input)->subpath;
-	return IsA(input, SortPath) && input->rows >= gpusort_min_rows &&
-		sort_path_facts(grouping->root, ((const SortPath *) input)->subpath, input->pathkeys, &facts);
-}
-
-/*
- * The same for a path that compares neighbours by the first "keys" pathkeys of its input.
- * kept: rows to compare, if the input is a sort whose cost is that of dropping duplicates;
- * otherwise 0.
- */
-static void
-change_sorted(const Grouping *grouping, const Path *path, const Path *input, int keys, double kept,
-			  CostChange *change)
-{
-	GroupFacts	facts;
-	GroupCost	cost;
-	ListCell   *lc;
-
-	group_facts(input, path, path->rows, 0, 0, &facts);
-	facts.keys = keys;
-	foreach(lc, input->pathkeys)
-	{
-		const EquivalenceClass *class = lfirst_node(PathKey, lc)->pk_eclass;
-		const EquivalenceMember *member = linitial(class->ec_members);
-
-		if (foreach_current_index(lc) < keys && type_is_varlena(member->em_datatype))
-			facts.varlena_keys++;
-	}
-	if (kept > 0)
-	{
-		facts.rows = facts.groups = Min(facts.rows, kept);
-		sorted_group_cost(&facts, &cost);
-		if (sort_takes_place(grouping, path, input))
-			cost.all_us = 0;
-		/* in place of what PostgreSQL counts for comparing all rows */
-		add_change(change, 0, cost_of_us(cost.all_us) - keys * cpu_operator_cost * input->rows);
-		return;
-	}
-	sorted_group_cost(&facts, &cost);
-	if (sort_takes_place(grouping, path, input))
-	{
-		/* the sort compares rows with equal keys; no node compares all rows again */
-		set_own_cost(change, path, input->startup_cost, input->total_cost,
-					 cost_of_us(cost.first_us), cost_of_us(cost.first_us));
-		return;
-	}
-	raise_own_cost(change, path, input->startup_cost, input->total_cost,
-				   cost_of_us(cost.first_us), cost_of_us(cost.all_us));
+	return us_of_cost(grouping->costs.transCost.startup + grouping->costs.transCost.per_tuple * grouping->input->rows);
 }
 
 /* Does the path read rows in the order of one of its rollups? */
@@ -306,200 +216,83 @@ sets_are_sorted(const GroupingSetsPath *path)
 }
 
 /*
- * The cost of grouping an input's rows by each of the path's rollups: by a hash table; by
+ * Predicted time to group the input's rows by each of the rollups: by a hash table; by
  * comparing neighbours, where the Agg node sorts the rows for all but the first rollup
- * itself, with PostgreSQL's sort; or all rows as one group.  Returns whether a rollup has
- * fewer groups than PostgreSQL estimates.
+ * itself, with PostgreSQL's sort; or all rows as one group.
  */
-static bool
-sets_cost(const Grouping *grouping, const GroupingSetsPath *path, const Path *input, Cost *total)
+static double
+sets_us(const Grouping *grouping, List *rollups)
 {
-	AggClauseCosts costs = {0};
-	bool		aggregates = grouping->root->parse->hasAggs;
+	double		rows = grouping->input->rows;
 	bool		sorted = false;
-	bool		fewer = false;
+	double		us = 0;
 	ListCell   *lc;
 
-	if (aggregates)
-		get_agg_clause_costs(grouping->root, AGGSPLIT_SIMPLE, &costs);
-	*total = path->path.rows * (cpu_tuple_cost + costs.finalCost.per_tuple);
-	foreach(lc, path->rollups)
+	foreach(lc, rollups)
 	{
 		const RollupData *rollup = lfirst_node(RollupData, lc);
-		double		groups = groups_at_least(grouping->root, rollup->groupClause, grouping->tlist, input->rows,
-											 rollup->numGroups);
 		GroupFacts	facts;
-		GroupCost	cost = {0};
 
-		group_facts(input, &path->path, groups, aggregates ? list_length(grouping->root->aggtransinfos) : 0,
-					costs.transitionSpace, &facts);
-		count_keys(rollup->groupClause, path->path.pathtarget, &facts);
-		*total += costs.transCost.startup + costs.transCost.per_tuple * input->rows;
+		group_facts(grouping, &facts);
+		facts.groups = groups_at_least(grouping->root, rollup->groupClause, grouping->tlist, rows, rollup->numGroups);
+		count_keys(rollup->groupClause, grouping->path->pathtarget, &facts);
 		if (rollup->is_hashed)
-		{
-			hash_group_cost(&facts, &cost);
-			fewer |= groups < rollup->numGroups;
-		}
+			us += hash_group_us(&facts);
 		else if (rollup->groupClause != NIL)
 		{
-			sorted_group_cost(&facts, &cost);
+			us += sorted_group_us(&facts);
 			if (sorted)
-				*total += 2 * cpu_operator_cost * input->rows * log2(Max(input->rows, 2));
+				us += us_of_cost(2 * cpu_operator_cost * rows * log2(Max(rows, 2)));
 			sorted = true;
 		}
-		*total += cost_of_us(cost.all_us);
+		us += transition_us(grouping);
 	}
-	return fewer;
-}
-
-/* Adds what a path of grouping sets lacks; change has the input's change. */
-static void
-change_sets(const Grouping *grouping, const GroupingSetsPath *path, CostChange *change)
-{
-	const Path *input = path->subpath;
-	bool		sorted = sets_are_sorted(path);
-	Cost		input_startup = sorted ? input->startup_cost : input->total_cost;
-	Cost		total;
-	bool		fewer = sets_cost(grouping, path, input, &total);
-
-	if (!sorted)
-		change->startup = change->total;
-	if (fewer)
-		set_own_cost(change, &path->path, input_startup, input->total_cost, sorted ? 0 : total, total);
-	else
-		raise_own_cost(change, &path->path, input_startup, input->total_cost, sorted ? 0 : total, total);
-}
-
-/* The same for a Sort, whose cost becomes ours, higher or lower. */
-static void
-change_sort(const Grouping *grouping, const SortPath *sort, CostChange *change)
-{
-	Path	   *input = sort->subpath;
-	SortCostFacts facts;
-	SortCost	cost;
-
-	change->startup = change->total;
-	if (input->rows < gpusort_min_rows ||
-		!sort_path_facts(grouping->root, input, sort->path.pathkeys, &facts))
-		return;
-	sort_cost_serial(&facts, &cost);
-	add_change(change, input->total_cost + cost_of_us(cost.sort_us) - sort->path.startup_cost,
-			   input->total_cost + cost_of_us(cost.sort_us + cost.rows_us) - sort->path.total_cost);
+	return us;
 }
 
 /*
- * The greatest possible number of different rows of a subquery's scan, or of an Append's first
- * one; HUGE_VAL: no limit known.
+ * Fills the peer if the path is a hash table, or stands on a Sort, of the input's rows in one
+ * process.  *sorted: it stands on a Sort; then the peer is this Sort.
  */
-static double
-most_rows(const Path *path)
+static bool
+find_peer(const Grouping *grouping, Peer *peer, bool *sorted)
 {
-	double		most = 1;
-	ListCell   *lc;
-
-	path = path_below_projection(path);
-	if (IsA(path, AppendPath) && ((const AppendPath *) path)->subpaths != NIL)
-		path = path_below_projection(linitial(((const AppendPath *) path)->subpaths));
-	if (!IsA(path, SubqueryScanPath))
-		return HUGE_VAL;
-	foreach(lc, ((const SubqueryScanPath *) path)->subpath->pathtarget->exprs)
-		most *= most_values(lfirst(lc));
-	return most;
-}
-
-/* The change of a SetOp's own cost. */
-static void
-change_setop(const SetOpPath *setop, CostChange *change)
-{
-	bool		hashed = setop->strategy == SETOP_HASHED;
-	Path	   *left;
-	Path	   *right;
-	Cost		startup;
-	Cost		total;
+	const Path *input = grouping->input;
+	const Path *path = path_below_projection(grouping->path);
 	GroupFacts	facts;
-	GroupCost	cost;
 
-	compat_setop_inputs(setop, &left, &right);
-	startup = left->startup_cost;
-	total = left->total_cost;
-	group_facts(left, &setop->path, hashed ? setop->numGroups : setop->path.rows, hashed ? 1 : 0, 0, &facts);
-	if (right != NULL)
+	*sorted = false;
+	if (IsA(path, GroupingSetsPath))
 	{
-		startup += right->startup_cost;
-		total += right->total_cost;
-		facts.rows += right->rows;
-	}
-	count_keys(compat_setop_clause(setop), setop->path.pathtarget, &facts);
-	facts.setop = true;
-	facts.groups = Min(facts.groups, most_rows(left));
-	if (hashed)
-	{
-		startup = total;
-		hash_group_cost(&facts, &cost);
-	}
-	else
-		sorted_group_cost(&facts, &cost);
-	raise_own_cost(change, &setop->path, startup, total, cost_of_us(cost.first_us), cost_of_us(cost.all_us));
-}
+		const GroupingSetsPath *sets = (const GroupingSetsPath *) path;
 
-/* The input of a node of the grouping; NULL for the grouping's input itself and its leaves. */
-static Path *
-path_input(const Grouping *grouping, const Path *path)
-{
-	if (grouping->input_rel != NULL && path->parent == grouping->input_rel)
-		return NULL;
-	if (COMPAT_IS_UNIQUE_PATH(path))
-		return compat_unique_input(path);
-	switch (nodeTag(path))
-	{
-		case T_ProjectionPath:
-			return ((const ProjectionPath *) path)->subpath;
-		case T_GatherPath:
-			return ((const GatherPath *) path)->subpath;
-		case T_GatherMergePath:
-			return ((const GatherMergePath *) path)->subpath;
-		case T_SortPath:
-			return ((const SortPath *) path)->subpath;
-		case T_AggPath:
-			return ((const AggPath *) path)->subpath;
-		case T_GroupPath:
-			return ((const GroupPath *) path)->subpath;
-		case T_GroupingSetsPath:
-			return ((const GroupingSetsPath *) path)->subpath;
-		case T_WindowAggPath:
-			return ((const WindowAggPath *) path)->subpath;
-		default:
-			return NULL;
+		if (sets_are_sorted(sets) || path_below_projection(sets->subpath) != path_below_projection(input))
+			return false;
+		peer->own = path->total_cost - sets->subpath->total_cost;
+		peer->us = sets_us(grouping, sets->rollups);
+		return peer->own > 0;
 	}
-}
-
-/* The sum of the cost changes of a path's nodes, down to the grouping's input. */
-static CostChange
-cost_change(const Grouping *grouping, const Path *path)
-{
-	const Path *input = path_input(grouping, path);
-	CostChange	change = {0};
-
-	check_stack_depth();
-	if (IsA(path, SetOpPath))
+	if (IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED)
 	{
-		change_setop((const SetOpPath *) path, &change);
-		return change;
+		const AggPath *agg = (const AggPath *) path;
+
+		if (agg->aggsplit != AGGSPLIT_SIMPLE ||
+			path_below_projection(agg->subpath) != path_below_projection(input))
+			return false;
+		group_facts(grouping, &facts);
+		count_keys(agg->groupClause, path->pathtarget, &facts);
+		peer->own = path->total_cost - agg->subpath->total_cost;
+		peer->us = hash_group_us(&facts) + transition_us(grouping);
+		return peer->own > 0;
 	}
-	if (input == NULL)
-		return change;
-	change = cost_change(grouping, input);
-	if (IsA(path, AggPath))
-		change_agg(grouping, (const AggPath *) path, &change);
-	else if (IsA(path, GroupingSetsPath))
-		change_sets(grouping, (const GroupingSetsPath *) path, &change);
-	else if (IsA(path, SortPath))
-		change_sort(grouping, (const SortPath *) path, &change);
-	else if (IsA(path, GroupPath))
-		change_sorted(grouping, path, input, list_length(((const GroupPath *) path)->groupClause), 0, &change);
-	else if (COMPAT_IS_UNIQUE_PATH(path))
-		change_sorted(grouping, path, input, compat_unique_keys(path), 0, &change);
-	return change;
+	while (path != NULL && !IsA(path, SortPath))
+		path = path_input(path);
+	if (path == NULL || path_below_projection(((const SortPath *) path)->subpath) != path_below_projection(input))
+		return false;
+	*sorted = true;
+	peer->own = path->total_cost - ((const SortPath *) path)->subpath->total_cost;
+	peer->us = us_of_cost(peer->own);
+	return peer->own > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -507,152 +300,149 @@ cost_change(const Grouping *grouping, const Path *path)
  * ------------------------------------------------------------------------
  */
 
-/*
- * Sets the true cost of a new path above an input that has its true cost.  kept: expected
- * rows of the input, if it is a sort that drops duplicates; otherwise 0.  Returns the path.
- */
-static Path *
-at_true_cost(const Grouping *grouping, Path *path, const Path *input, double kept)
-{
-	CostChange	change = {0};
-
-	if (IsA(path, AggPath))
-		change_agg(grouping, (const AggPath *) path, &change);
-	else if (IsA(path, SetOpPath))
-		change_setop((const SetOpPath *) path, &change);
-	else
-		change_sorted(grouping, path, input, COMPAT_IS_UNIQUE_PATH(path) ? compat_unique_keys(path) :
-					  list_length(input->pathkeys), kept, &change);
-	apply_change(path, &change);
-	return path;
-}
-
-/* Adds a path to those that choose() passes to add_path(). */
 static void
-offer(Grouping *grouping, Path *path)
+log_times(const Grouping *grouping, double ours, double theirs, bool added)
 {
-	grouping->offers = lappend(grouping->offers, path);
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: %s: %.1f ms above our sort, %.1f ms else: %s", grouping->name, ours / 1000,
+							 theirs / 1000, added ? "a path is added" : "PostgreSQL's paths stay")));
 }
 
-/* A Gather Merge of a partial path that is sorted by the pathkeys. */
-static Path *
-gather_sorted(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys)
+/*
+ * Finds our sort below the grouping, if it is faster than the peer.  group_us: predicted
+ * time of the grouping above our sort.
+ */
+static bool
+find_faster_sort(const Grouping *grouping, SortOffer *sort, double group_us, Peer *peer)
 {
-	double		rows = partial->rows * partial->parallel_workers;
+	double		input_us = us_of_cost(grouping->input->total_cost);
+	bool		sorted;
+	bool		faster;
+	double		ours;
+	double		theirs;
 
-	return (Path *) create_gather_merge_path(root, rel, partial, partial->pathtarget, pathkeys, NULL, &rows);
+	if (pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) ||
+		!find_peer(grouping, peer, &sorted) ||
+		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort))
+		return false;
+	/* PostgreSQL's Sort is replaced where it is */
+	if (sorted)
+		return sort->parallel;
+	ours = sort->input_us + grouping->margin * (sort->own_us + group_us);
+	theirs = input_us + peer->us;
+	faster = ours < theirs;
+	if (message_level_is_interesting(DEBUG1))
+		log_times(grouping, ours, theirs, faster);
+	/* the margin is in the cost, too */
+	peer->own *= grouping->margin;
+	return faster;
 }
 
-/* The partial path of the input whose rows each worker may sort and group; NULL if there is none. */
-static Path *
-partial_to_group(const Grouping *grouping)
+/* Adds a path, with the cost of its input and of the grouping's own time. */
+static void
+add_above(const Grouping *grouping, Path *path, const Path *input, const Peer *peer, double group_us)
 {
-	const RelOptInfo *input_rel = grouping->input_rel;
-	Path	   *partial;
+	Cost		own = peer_cost(peer, group_us);
 
-	if (!grouping->rel->consider_parallel || !enable_gathermerge || input_rel->partial_pathlist == NIL ||
-		!compat_gather_allowed(input_rel))
-		return NULL;
-	partial = linitial(input_rel->partial_pathlist);
-	return partial->rows >= gpusort_min_rows ? partial : NULL;
+	path->startup_cost = input->startup_cost;
+	path->total_cost = input->total_cost + own;
+	if (!path_has_target(path, grouping->path->pathtarget))
+		path = (Path *) create_projection_path(grouping->root, grouping->rel, path, grouping->path->pathtarget);
+	add_path(grouping->rel, path);
+}
+
+/* DISTINCT and UNION: our sort takes the place of Unique. */
+static void
+offer_unique(const Grouping *grouping, List *pathkeys, int columns)
+{
+	SortOffer	sort = {.pathkeys = pathkeys,.groups = grouping->groups};
+	Peer		peer;
+	Path	   *input;
+
+	if (!find_faster_sort(grouping, &sort, 0, &peer))
+		return;
+	input = sort_offer_path(grouping->root, grouping->rel, &sort, &peer);
+	add_above(grouping, compat_create_unique_path(grouping->root, grouping->rel, input, columns,
+												  grouping->most_groups), input, &peer, 0);
 }
 
 /* SELECT DISTINCT */
 static void
-offer_distinct(Grouping *grouping, double groups)
+offer_distinct(Grouping *grouping)
 {
 	PlannerInfo *root = grouping->root;
-	RelOptInfo *rel = grouping->rel;
-	RelOptInfo *input_rel = grouping->input_rel;
-	int			columns = list_length(root->distinct_pathkeys);
 	List	   *pathkeys = root->distinct_pathkeys;
-	List	   *clause = compat_distinct_clause(root);
-	Path	   *partial;
-	Path	   *path;
-	double		partial_groups;
+	int			columns = list_length(pathkeys);
 
-	if (columns == 0 || !grouping_is_sortable(clause))
+	if (columns == 0 || !grouping_is_sortable(compat_distinct_clause(root)))
 		return;
 	/* the ORDER BY's order contains that of DISTINCT, or the other way round */
 	if (columns < list_length(root->sort_pathkeys))
 		pathkeys = root->sort_pathkeys;
-	/* a sort below drops the duplicates, if the rows come from one */
-	if (pathkeys_contained_in(pathkeys, input_rel->cheapest_total_path->pathkeys))
-		return;
-	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys, grouping->groups);
-	if (path == NULL)
-		return;
-	offer(grouping, at_true_cost(grouping, compat_create_unique_path(root, rel, path, columns, groups), path,
-								 grouping->groups));
-
-	partial = partial_to_group(grouping);
-	if (partial == NULL || root->parse->hasDistinctOn)
-		return;
-	partial_groups = estimate_num_groups(root, get_sortgrouplist_exprs(clause, root->parse->targetList),
-										 partial->rows, NULL, NULL);
-	partial = sort_path_partial(root, rel, partial, pathkeys, partial_groups);
-	path = compat_create_unique_path(root, rel, partial, columns, partial_groups);
-	partial = gather_sorted(root, rel, at_true_cost(grouping, path, partial, partial_groups), pathkeys);
-	path = compat_create_unique_path(root, rel, partial, columns, groups);
-	offer(grouping, at_true_cost(grouping, path, partial, 0));
-}
-
-/* An Agg or Group path above a sorted path. */
-static Path *
-group_sorted(const Grouping *grouping, RelOptInfo *rel, Path *sorted, AggSplit split, List *having,
-			 const AggClauseCosts *costs, double groups)
-{
-	PlannerInfo *root = grouping->root;
-	List	   *clause = compat_group_clause(root);
-	Path	   *path;
-
-	if (root->parse->hasAggs)
-		path = (Path *) create_agg_path(root, rel, sorted, rel->reltarget, AGG_SORTED, split, clause, having,
-										costs, groups);
-	else
-		path = (Path *) create_group_path(root, rel, sorted, clause, having, groups);
-	return at_true_cost(grouping, path, sorted,
-						!root->parse->hasAggs && split == AGGSPLIT_SIMPLE ? grouping->groups : 0);
+	offer_unique(grouping, pathkeys, columns);
 }
 
 /* GROUP BY */
 static void
-offer_group(Grouping *grouping, const GroupPathExtraData *extra, double groups)
+offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 {
 	PlannerInfo *root = grouping->root;
 	RelOptInfo *rel = grouping->rel;
-	RelOptInfo *input_rel = grouping->input_rel;
 	List	   *having = (List *) extra->havingQual;
-	List	   *pathkeys = root->group_pathkeys;
-	AggClauseCosts costs = {0};
-	RelOptInfo *partial_rel;
-	Path	   *partial;
+	List	   *clause = compat_group_clause(root);
+	bool		aggregates = root->parse->hasAggs;
+	SortOffer	sort = {.pathkeys = root->group_pathkeys,.groups = aggregates ? 0 : grouping->groups};
+	GroupFacts	facts;
+	double		group_us = transition_us(grouping);
+	Peer		peer;
+	Path	   *input;
 	Path	   *path;
-	double		partial_groups;
 
-	if (pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
+	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
 		return;
-	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys,
-							  root->parse->hasAggs ? 0 : grouping->groups);
-	if (path == NULL)
+	if (aggregates)
+	{
+		group_facts(grouping, &facts);
+		count_keys(clause, grouping->path->pathtarget, &facts);
+		group_us = Max(0, group_us + (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
+	}
+	if (!find_faster_sort(grouping, &sort, group_us, &peer))
 		return;
-	if (root->parse->hasAggs)
-		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-	offer(grouping, group_sorted(grouping, rel, path, AGGSPLIT_SIMPLE, having, &costs, groups));
+	input = sort_offer_path(root, rel, &sort, &peer);
+	if (aggregates)
+		path = (Path *) create_agg_path(root, rel, input, rel->reltarget, AGG_SORTED, AGGSPLIT_SIMPLE, clause,
+										having, &grouping->costs, grouping->most_groups);
+	else
+		path = (Path *) create_group_path(root, rel, input, clause, having, grouping->most_groups);
+	add_above(grouping, path, input, &peer, group_us);
+}
 
-	partial = partial_to_group(grouping);
-	if (partial == NULL || (extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0 || !extra->partial_costs_set)
-		return;
-	partial_rel = fetch_upper_rel(root, UPPERREL_PARTIAL_GROUP_AGG, rel->relids);
-	if (partial_rel->reltarget == NULL || partial_rel->reltarget->exprs == NIL)
-		return;
-	partial_groups = estimate_num_groups(root, get_sortgrouplist_exprs(compat_group_clause(root), extra->targetList),
-										 partial->rows, NULL, NULL);
-	path = group_sorted(grouping, partial_rel, sort_path_partial(root, partial_rel, partial, pathkeys, 0),
-						AGGSPLIT_INITIAL_SERIAL, NIL, &extra->agg_partial_costs, partial_groups);
-	path = gather_sorted(root, partial_rel, path, pathkeys);
-	offer(grouping, group_sorted(grouping, rel, path, AGGSPLIT_FINAL_DESERIAL, having, &extra->agg_final_costs,
-								 groups));
+/*
+ * The number of different rows of a set operation's inputs.  PostgreSQL assumes that all
+ * rows of a UNION are different.
+ */
+static double
+different_rows(const Path *path)
+{
+	const PlannerInfo *subroot;
+	double		groups = 0;
+	ListCell   *lc;
+
+	check_stack_depth();
+	path = path_below_projection(path);
+	if (IsA(path, AppendPath))
+	{
+		foreach(lc, ((const AppendPath *) path)->subpaths)
+			groups += different_rows(lfirst(lc));
+		return groups;
+	}
+	subroot = IsA(path, SubqueryScanPath) ? path->parent->subroot : NULL;
+	if (subroot == NULL || subroot->parse->groupClause != NIL || subroot->parse->groupingSets != NIL ||
+		subroot->parse->distinctClause != NIL || subroot->parse->hasAggs || subroot->parse->setOperations != NULL)
+		return path->rows;
+	return Min(path->rows, estimate_num_groups((PlannerInfo *) subroot,
+											   get_tlist_exprs(subroot->parse->targetList, false),
+											   path->rows, NULL, NULL));
 }
 
 /* The columns of the sort order that all grouping sets with sorted input share, as sort group references. */
@@ -779,319 +569,158 @@ static void
 offer_sets(Grouping *grouping, const GroupPathExtraData *extra)
 {
 	PlannerInfo *root = grouping->root;
-	const Path *like = linitial(grouping->rel->pathlist);
+	const GroupingSetsPath *like = (const GroupingSetsPath *) grouping->path;
+	SortOffer	sort = {.pathkeys = root->group_pathkeys};
 	GroupingSetsPath *path;
 	List	   *rollups;
 	bool		hashed;
-	Path	   *sorted;
-	Cost		total;
+	double		group_us;
+	Peer		peer;
 
 	if (!IsA(like, GroupingSetsPath) || root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
 		return;
-	rollups = sorted_rollups(root, ((const GroupingSetsPath *) like)->rollups, &hashed);
-	sorted = rollups == NIL ? NULL :
-		sort_path_cheapest(root, grouping->rel, grouping->input_rel, grouping->input_rel->cheapest_total_path,
-						   root->group_pathkeys, 0);
-	if (sorted == NULL)
+	rollups = sorted_rollups(root, like->rollups, &hashed);
+	if (rollups == NIL)
+		return;
+	group_us = sets_us(grouping, rollups);
+	if (!find_faster_sort(grouping, &sort, group_us, &peer))
 		return;
 	path = makeNode(GroupingSetsPath);
-	*path = *(const GroupingSetsPath *) like;
-	path->subpath = sorted;
+	*path = *like;
+	path->subpath = sort_offer_path(root, grouping->rel, &sort, &peer);
 	path->aggstrategy = hashed ? AGG_MIXED : AGG_SORTED;
 	path->rollups = rollups;
 	path->path.pathkeys = list_length(rollups) == 1 ? root->group_pathkeys : NIL;
-	path->path.parallel_safe = path->path.parallel_safe && sorted->parallel_safe;
-	(void) sets_cost(grouping, path, sorted, &total);
-	path->path.startup_cost = sorted->startup_cost;
-	path->path.total_cost = sorted->total_cost + total;
-	offer(grouping, &path->path);
+	path->path.parallel_safe = path->path.parallel_safe && path->subpath->parallel_safe;
+	add_above(grouping, &path->path, path->subpath, &peer, group_us);
 }
 
-/*
- * The number of different rows of a set operation's inputs.  PostgreSQL assumes that all
- * rows of a UNION are different.
- */
-static double
-different_rows(const Path *path)
+/* UNION: a hash table of all rows may compute casts or a flag for an outer set operation. */
+static void
+offer_union(Grouping *grouping)
 {
-	const PlannerInfo *subroot;
-	double		groups = 0;
-	ListCell   *lc;
-
-	check_stack_depth();
-	path = path_below_projection(path);
-	if (IsA(path, AppendPath))
-	{
-		foreach(lc, ((const AppendPath *) path)->subpaths)
-			groups += different_rows(lfirst(lc));
-		return groups;
-	}
-	subroot = IsA(path, SubqueryScanPath) ? path->parent->subroot : NULL;
-	if (subroot == NULL || subroot->parse->groupClause != NIL || subroot->parse->groupingSets != NIL ||
-		subroot->parse->distinctClause != NIL || subroot->parse->hasAggs || subroot->parse->setOperations != NULL)
-		return path->rows;
-	return Min(path->rows, estimate_num_groups((PlannerInfo *) subroot,
-											   get_tlist_exprs(subroot->parse->targetList, false),
-											   path->rows, NULL, NULL));
-}
-
-/* The pathkeys of a set operation's columns. */
-static List *
-setop_pathkeys(PlannerInfo *root, List *clause, PathTarget *target)
-{
-	return make_pathkeys_for_sortclauses(root, clause, make_tlist_from_pathtarget(target));
-}
-
-/* UNION: Unique above our sort instead of a hash table; NULL if there is none. */
-static Path *
-sorted_union(Grouping *grouping, const AggPath *agg)
-{
-	PlannerInfo *root = grouping->root;
-	const Path *path = &agg->path;
+	const AggPath *agg = (const AggPath *) path_below_projection(grouping->path);
 	List	   *pathkeys;
-	Path	   *sorted = NULL;
 
-	if (agg->subpath->rows < gpusort_plan_grouping_min_rows || !grouping_is_sortable(agg->groupClause))
-		return NULL;
-	pathkeys = setop_pathkeys(root, agg->groupClause, path->pathtarget);
+	if (!IsA(agg, AggPath) || agg->aggstrategy != AGG_HASHED || !grouping_is_sortable(agg->groupClause))
+		return;
+	grouping->input = agg->subpath;
+	if (grouping->input->rows < gpusort_plan_grouping_min_rows)
+		return;
+	grouping->groups = different_rows(grouping->input);
+	grouping->most_groups = agg->path.rows;
+	pathkeys = make_pathkeys_for_sortclauses(grouping->root, agg->groupClause,
+											 make_tlist_from_pathtarget(grouping->input->pathtarget));
 	if (list_length(pathkeys) == list_length(agg->groupClause))
-		sorted = sort_path_cheapest(root, path->parent, NULL, agg->subpath, pathkeys,
-									different_rows(agg->subpath));
-	if (sorted == NULL)
-		return NULL;
-	grouping->groups = different_rows(agg->subpath);
-	return at_true_cost(grouping, compat_create_unique_path(root, path->parent, sorted, list_length(pathkeys),
-															path->rows), sorted, grouping->groups);
-}
-
-/* INTERSECT, EXCEPT: a SetOp above our sorts instead of a hashed one; NULL if there is none. */
-static Path *
-sorted_setop(Grouping *grouping, const SetOpPath *setop)
-{
-	PlannerInfo *root = grouping->root;
-	List	   *clause = compat_setop_clause(setop);
-	Path	   *inputs[2];
-
-	compat_setop_inputs(setop, &inputs[0], &inputs[1]);
-	if (inputs[0]->rows + (inputs[1] != NULL ? inputs[1]->rows : 0) < gpusort_plan_grouping_min_rows ||
-		!grouping_is_sortable(clause))
-		return NULL;
-	for (int i = 0; i < lengthof(inputs); i++)
-	{
-		Path	   *input = inputs[i];
-		List	   *pathkeys;
-
-		if (input == NULL)
-			continue;
-		pathkeys = setop_pathkeys(root, clause, input->pathtarget);
-		if (!pathkeys_contained_in(pathkeys, input->pathkeys))
-			inputs[i] = sort_path_cheapest(root, input->parent, NULL, input, pathkeys, 0);
-		if (inputs[i] == NULL)
-			return NULL;
-	}
-	return at_true_cost(grouping, compat_create_sorted_setop(root, setop, inputs[0], inputs[1]), inputs[0], 0);
-}
-
-/* UNION, INTERSECT and EXCEPT: a sorted path for each hashed path */
-static void
-offer_setop(Grouping *grouping)
-{
-	ListCell   *lc;
-
-	foreach(lc, grouping->rel->pathlist)
-	{
-		const Path *path = lfirst(lc);
-		Path	   *sorted = NULL;
-
-		if (IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED)
-			sorted = sorted_union(grouping, (const AggPath *) path);
-		else if (IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED)
-			sorted = sorted_setop(grouping, (const SetOpPath *) path);
-		if (sorted != NULL)
-			offer(grouping, sorted);
-	}
+		offer_unique(grouping, pathkeys, list_length(pathkeys));
 }
 
 /*
- * Sets the cost of copy, a copy of path above the input "to" instead of "from": the own
- * cost of path at true costs, and the cost of the new input.
- */
-static void
-move_above(const Grouping *grouping, const Path *path, const Path *from, Path *copy, const Path *to)
-{
-	CostChange	change = cost_change(grouping, path);
-	CostChange	below = cost_change(grouping, from);
-	bool		sort = IsA(path, SortPath);
-	Cost		total = path->total_cost + change.total - (from->total_cost + below.total);
-	Cost		startup = path->startup_cost + change.startup -
-		(sort ? from->total_cost + below.total : from->startup_cost + below.startup);
-
-	copy->startup_cost = startup + (sort ? to->total_cost : to->startup_cost);
-	copy->total_cost = total + to->total_cost;
-	copy->parallel_safe = path->parallel_safe && to->parallel_safe;
-}
-
-/*
- * A copy of the path of one or more windows.  The lowest window reads the sorted path.
- * NULL if other nodes are between the windows.
+ * A copy of the path of one or more windows above our sort instead of the lowest Sort.  NULL
+ * if other nodes are between the windows.
  */
 static Path *
-windows_above(const Grouping *grouping, const Path *path, Path *sorted)
+windows_above(const Path *path, const Path *lowest, Path *sorted)
 {
-	Path	   *from = path_input(grouping, path);
-	Path	   *to = sorted;
+	WindowAggPath *window;
+	SortPath   *sort;
+	const Path *from;
+	Path	   *to;
+	Path	   *copy;
 
 	check_stack_depth();
+	if (path == lowest)
+		return sorted;
 	if (IsA(path, WindowAggPath))
 	{
-		WindowAggPath *copy;
-		const Path *input = from;
-
-		while (input != NULL && (IsA(input, SortPath) || IsA(input, IncrementalSortPath)))
-			input = ((const SortPath *) input)->subpath;
-		if (input == NULL)
-			return NULL;
-		if (input->parent != grouping->input_rel)
-			to = windows_above(grouping, from, sorted);
-		if (to == NULL)
-			return NULL;
-		copy = makeNode(WindowAggPath);
-		*copy = *(const WindowAggPath *) path;
-		copy->subpath = to;
-		copy->path.pathkeys = to->pathkeys;
-		move_above(grouping, path, from, &copy->path, to);
-		return &copy->path;
+		from = ((const WindowAggPath *) path)->subpath;
+		to = windows_above(from, lowest, sorted);
+		window = palloc(sizeof(WindowAggPath));
+		*window = *(const WindowAggPath *) path;
+		window->subpath = to;
+		copy = &window->path;
 	}
-	if (IsA(path, SortPath))
+	else if (IsA(path, SortPath))
 	{
-		SortPath   *copy;
-
-		to = windows_above(grouping, from, sorted);
-		if (to == NULL)
-			return NULL;
-		copy = makeNode(SortPath);
-		*copy = *(const SortPath *) path;
-		copy->subpath = to;
-		move_above(grouping, path, from, &copy->path, to);
-		return &copy->path;
+		from = ((const SortPath *) path)->subpath;
+		to = windows_above(from, lowest, sorted);
+		sort = palloc(sizeof(SortPath));
+		*sort = *(const SortPath *) path;
+		sort->subpath = to;
+		copy = &sort->path;
 	}
-	return NULL;
+	else
+		return NULL;
+	if (to == NULL)
+		return NULL;
+	copy->total_cost += to->total_cost - from->total_cost;
+	if (IsA(path, SortPath))
+		copy->startup_cost += to->total_cost - from->total_cost;
+	else
+		copy->startup_cost += to->startup_cost - from->startup_cost;
+	copy->parallel_safe = copy->parallel_safe && to->parallel_safe;
+	return copy;
 }
 
-/*
- * Window functions: the windows of PostgreSQL's path above our sort, serial or parallel.
- * PostgreSQL's cost of a WindowAgg is about the time of a GpuSort Window, so it stays.
- */
+/* Window functions: the windows of PostgreSQL's path above our parallel sort. */
 static void
 offer_windows(Grouping *grouping)
 {
-	PlannerInfo *root = grouping->root;
-	Path	   *path = linitial(grouping->rel->pathlist);
-	Path	   *sorted;
+	const Path *windows = grouping->path;
+	const Path *lowest = NULL;
+	const Path *path;
+	const Path *below;
+	SortOffer	sort = {0};
+	Peer		peer;
+	Path	   *ours;
 
-	if (root->window_pathkeys == NIL)
+	for (path = windows; path != NULL && path->parent != grouping->input_rel; path = below)
+	{
+		below = IsA(path, SortPath) ? ((const SortPath *) path)->subpath : path_input(path);
+		if (IsA(path, SortPath))
+			lowest = path;
+	}
+	if (lowest == NULL)
 		return;
-	sorted = sort_path_cheapest(root, grouping->rel, grouping->input_rel,
-								grouping->input_rel->cheapest_total_path, root->window_pathkeys, 0);
-	path = sorted != NULL ? windows_above(grouping, path, sorted) : NULL;
-	if (path != NULL)
-		offer(grouping, path);
+	grouping->path = lowest;
+	sort.pathkeys = lowest->pathkeys;
+	if (!find_faster_sort(grouping, &sort, 0, &peer))
+		return;
+	ours = windows_above(windows, lowest, sort_offer_path(grouping->root, grouping->rel, &sort, &peer));
+	if (ours != NULL)
+		add_path(grouping->rel, ours);
 }
 
 /* ------------------------------------------------------------------------
- * The choice
+ * The hook
  * ------------------------------------------------------------------------
  */
 
-/* Does a node of the path, down to the grouping's input, use a hash table? */
-static bool
-is_hashed(const Grouping *grouping, const Path *path)
+/* The number of groups that PostgreSQL estimates; 0 if the path does not have it. */
+static double
+number_of_groups(const Path *path)
 {
-	for (; path != NULL; path = path_input(grouping, path))
-	{
-		if ((IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED) ||
-			(IsA(path, GroupingSetsPath) && !sets_are_sorted((const GroupingSetsPath *) path)) ||
-			(IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED))
-			return true;
-	}
-	return false;
+	path = path_below_projection(path);
+	if (IsA(path, AggPath))
+		return ((const AggPath *) path)->numGroups;
+	return IsA(path, GroupPath) || COMPAT_IS_UNIQUE_PATH(path) ? path->rows : 0;
 }
 
-/* The number of groups that PostgreSQL estimates; 0 if no path has it. */
-static double
-number_of_groups(const RelOptInfo *rel)
+/* The cheapest path that needs no parameter. */
+static const Path *
+cheapest_path(const RelOptInfo *rel)
 {
-	double		groups = 0;
+	const Path *cheapest = linitial(rel->pathlist);
 	ListCell   *lc;
 
 	foreach(lc, rel->pathlist)
 	{
-		const Path *path = path_below_projection(lfirst(lc));
-
-		if (IsA(path, AggPath))
-			groups = Max(groups, ((const AggPath *) path)->numGroups);
-		else if (IsA(path, GroupPath) || COMPAT_IS_UNIQUE_PATH(path))
-			groups = Max(groups, path->rows);
-	}
-	return groups;
-}
-
-static void
-log_choice(const Grouping *grouping, List *paths)
-{
-	Cost		hashed = -1;
-	Cost		sorted = -1;
-	ListCell   *lc;
-
-	foreach(lc, paths)
-	{
 		const Path *path = lfirst(lc);
-		Cost	   *best = is_hashed(grouping, path) ? &hashed : &sorted;
 
-		if (*best < 0 || path->total_cost < *best)
-			*best = path->total_cost;
+		if (path->total_cost < cheapest->total_cost)
+			cheapest = path;
 	}
-	if (hashed >= 0 && sorted >= 0)
-		ereport(DEBUG1,
-				(errmsg_internal("gpusort: %s is cheaper by %s: sorted %.0f, hashed %.0f", grouping->name,
-								 sorted < hashed ? "sorting" : "hashing", sorted, hashed)));
-}
-
-static void
-log_windows(const Grouping *grouping)
-{
-	const Path *ours = linitial(grouping->offers);
-	const Path *path = linitial(grouping->rel->pathlist);
-	Cost		cost = path->total_cost + cost_change(grouping, path).total;
-
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: windows are cheaper above %s: %.0f, else %.0f",
-							 ours->total_cost <= cost ? "our sort" : "PostgreSQL's plan",
-							 Min(ours->total_cost, cost), Max(ours->total_cost, cost))));
-}
-
-/* Changes the costs of PostgreSQL's paths to true costs, and lets add_path() choose among all. */
-static void
-choose(Grouping *grouping)
-{
-	RelOptInfo *rel = grouping->rel;
-	List	   *paths = rel->pathlist;
-	CostChange *changes = palloc(list_length(paths) * sizeof(CostChange));
-	ListCell   *lc;
-
-	foreach(lc, paths)
-		changes[foreach_current_index(lc)] = cost_change(grouping, lfirst(lc));
-	foreach(lc, paths)
-		apply_change(lfirst(lc), &changes[foreach_current_index(lc)]);
-	/* of two paths at the same cost add_path() keeps the first one */
-	paths = list_concat_copy(grouping->offers, paths);
-	if (message_level_is_interesting(DEBUG1))
-		log_choice(grouping, paths);
-	rel->pathlist = NIL;
-	foreach(lc, paths)
-		add_path(rel, lfirst(lc));
-	list_free(paths);
-	pfree(changes);
+	return cheapest;
 }
 
 /* The hook's work for one upper relation. */
@@ -1099,7 +728,7 @@ static void
 plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel, void *extra)
 {
 	Grouping	grouping = {.root = root,.input_rel = input_rel,.rel = rel};
-	double		groups;
+	List	   *clause = NIL;
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || rel->pathlist == NIL ||
 		rel->reloptkind == RELOPT_OTHER_UPPER_REL)
@@ -1108,52 +737,53 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 	if (kind != UPPERREL_DISTINCT && kind != UPPERREL_GROUP_AGG && kind != UPPERREL_SETOP &&
 		kind != UPPERREL_WINDOW)
 		return;
-	if (input_rel != NULL && input_rel->cheapest_total_path->rows < gpusort_plan_grouping_min_rows)
-		return;
-	groups = number_of_groups(rel);
-	switch (kind)
+	grouping.path = cheapest_path(rel);
+	grouping.margin = offer_margin(root, input_rel != NULL ? input_rel->relids : NULL);
+	if (kind == UPPERREL_SETOP)
 	{
-		case UPPERREL_DISTINCT:
-			grouping.name = "DISTINCT";
-			grouping.groups = groups_at_least(root, compat_distinct_clause(root), root->parse->targetList,
-											  input_rel->cheapest_total_path->rows, groups);
-			offer_distinct(&grouping, groups);
-			break;
-		case UPPERREL_GROUP_AGG:
-			if (root->parse->groupingSets != NIL)
-			{
-				grouping.name = "grouping sets";
-				grouping.tlist = ((GroupPathExtraData *) extra)->targetList;
-				offer_sets(&grouping, extra);
-				if (grouping.offers == NIL)
-					return;
-				break;
-			}
-			if (compat_group_clause(root) == NIL || groups == 0)
-				return;
-			grouping.name = "GROUP BY";
-			grouping.aggregates = true;
-			grouping.groups = groups_at_least(root, compat_group_clause(root),
-											  ((GroupPathExtraData *) extra)->targetList,
-											  input_rel->cheapest_total_path->rows, groups);
-			offer_group(&grouping, extra, groups);
-			break;
-		case UPPERREL_SETOP:
-			grouping.name = "set operation";
-			offer_setop(&grouping);
-			if (grouping.offers == NIL)
-				return;
-			break;
-		case UPPERREL_WINDOW:
-			offer_windows(&grouping);
-			if (grouping.offers == NIL)
-				return;
-			log_windows(&grouping);
-			break;
-		default:
-			return;
+		grouping.name = "UNION";
+		offer_union(&grouping);
+		return;
 	}
-	choose(&grouping);
+	grouping.input = input_rel->cheapest_total_path;
+	if (grouping.input->rows < gpusort_plan_grouping_min_rows)
+		return;
+	if (kind == UPPERREL_WINDOW)
+	{
+		grouping.name = "windows";
+		offer_windows(&grouping);
+		return;
+	}
+	if (kind == UPPERREL_DISTINCT)
+	{
+		grouping.name = "DISTINCT";
+		clause = compat_distinct_clause(root);
+		grouping.tlist = root->parse->targetList;
+	}
+	else
+	{
+		grouping.name = "GROUP BY";
+		clause = compat_group_clause(root);
+		grouping.tlist = ((GroupPathExtraData *) extra)->targetList;
+		if (root->parse->hasAggs)
+		{
+			grouping.transitions = list_length(root->aggtransinfos);
+			get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &grouping.costs);
+		}
+		if (root->parse->groupingSets != NIL)
+		{
+			offer_sets(&grouping, extra);
+			return;
+		}
+	}
+	grouping.most_groups = number_of_groups(grouping.path);
+	if (clause == NIL || grouping.most_groups == 0)
+		return;
+	grouping.groups = groups_at_least(root, clause, grouping.tlist, grouping.input->rows, grouping.most_groups);
+	if (kind == UPPERREL_DISTINCT)
+		offer_distinct(&grouping);
+	else
+		offer_group(&grouping, extra);
 }
 
 static void

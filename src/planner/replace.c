@@ -25,11 +25,19 @@
 #include "access/transam.h"
 #include "catalog/pg_proc.h"
 #include "compat.h"
-#include "executor/gpusort_executor.h"
+#include "expression.h"
 #include "miscadmin.h"
+#include "nodes/aggregate/aggregate.h"
+#include "nodes/base/plan_columns.h"
+#include "nodes/base/plan_format.h"
+#include "nodes/feed/feed.h"
+#include "nodes/incremental/incremental.h"
+#include "nodes/join/join.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
+#include "nodes/sort/sort_node.h"
+#include "nodes/window/window.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
@@ -39,6 +47,12 @@
 #include "settings.h"
 #include "utils/lsyscache.h"
 
+/* Rows of a Gather for each of its workers from which an exchange of sorted blocks pays. */
+#define EXCHANGE_ROWS_WORKER	2000
+
+/* The share of the cost of PostgreSQL's parallel sort that such an exchange saves. */
+#define EXCHANGE_SAVES			0.6
+
 static planner_hook_type prev_planner_hook = NULL;
 
 /* The context of a node: its ancestors in the plan. */
@@ -47,15 +61,6 @@ typedef struct Above
 	Limit	   *limit;			/* Limit that bounds the node; or NULL */
 	bool		gather;			/* a Gather separates limit from the node */
 	bool		rewind;			/* the node may be rescanned or read backwards */
-
-	/*
-	 * The parent needs sorted input, as a merge join does.  So the sort is
-	 * not that of the ORDER BY.
-	 */
-	bool		order;
-	double		groups;			/* rows that a Unique or Group directly above
-								 * returns; 0: it is another node */
-	List	   *rtable;
 } Above;
 
 /* Is a second call of the function observable?  Only built-in functions are trusted. */
@@ -63,38 +68,6 @@ static bool
 function_has_effects(Oid func, void *context)
 {
 	return func >= FirstGenbkiObjectId || func_volatile(func) != PROVOLATILE_IMMUTABLE;
-}
-
-/* expression_tree_walker: is a second or later evaluation of this expression observable? */
-static bool
-limit_expr_has_effects(Node *expr, void *context)
-{
-	if (expr == NULL)
-		return false;
-	switch (nodeTag(expr))
-	{
-		case T_MinMaxExpr:
-			if (((MinMaxExpr *) expr)->minmaxtype >= FirstGenbkiObjectId)
-				return true;
-			break;
-		case T_Const:
-		case T_Param:
-		case T_List:
-		case T_FuncExpr:
-		case T_OpExpr:
-		case T_RelabelType:
-		case T_BoolExpr:
-		case T_NullTest:
-		case T_CoalesceExpr:
-		case T_CaseExpr:
-		case T_CaseWhen:
-		case T_CaseTestExpr:
-			break;
-		default:
-			return true;
-	}
-	return check_functions_in_node(expr, function_has_effects, context) ||
-		expression_tree_walker(expr, limit_expr_has_effects, context);
 }
 
 /* expression_tree_walker: does the expression contain a value that parallel workers are not sent? */
@@ -120,8 +93,8 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 		if (above.gather && (limit_expr_is_local(above.limit->limitCount, NULL) ||
 							 limit_expr_is_local(above.limit->limitOffset, NULL)))
 			return "the LIMIT above it is not known to parallel workers";
-		if (limit_expr_has_effects(above.limit->limitCount, NULL) ||
-			limit_expr_has_effects(above.limit->limitOffset, NULL))
+		if (expr_has_refused(above.limit->limitCount, function_has_effects) ||
+			expr_has_refused(above.limit->limitOffset, function_has_effects))
 			return "the LIMIT above it may change or have effects";
 	}
 
@@ -344,6 +317,28 @@ parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys
 	return &top->scan.plan;
 }
 
+/*
+ * Should the participants of a Gather or Gather Merge hand over their rows in sorted blocks?
+ * top: the Gather Merge, or the Sort above the Gather; input: the partial plan below the sort.
+ *
+ * The blocks of a few rows cost more memory than the tuple queues cost time.  A LIMIT lets the
+ * participants share their thresholds.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
+ * only merges: then the exchange must save more than the leader's share of the input.  Without
+ * a cost of starting workers the answer is always yes.
+ */
+static bool
+exchange_pays(const Plan *top, const Plan *input, int workers, Above above)
+{
+	Cost		own = top->total_cost - input->total_cost - parallel_setup_cost;
+
+	if (workers <= 0 || parallel_setup_cost == 0)
+		return workers > 0;
+	if (above.limit == NULL && top->plan_rows < (double) workers * EXCHANGE_ROWS_WORKER)
+		return false;
+	return workers < EXCHANGE_TWO_LEVEL_WORKERS || !parallel_leader_participation ||
+		EXCHANGE_SAVES * own >= input->total_cost / (workers + 1);
+}
+
 /* Can a Sort above the Gather become a parallel sort? */
 static bool
 parallel_possible(const Gather *gather)
@@ -356,9 +351,13 @@ static Plan *
 parallel_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
 {
 	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+	Plan	   *partial = gather->plan.lefttree;
+	Plan	   *feed;
 
-	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist),
-											  gather->plan.lefttree, keys, sort->numCols);
+	feed = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist), partial, keys, sort->numCols);
+	/* the Sort's cost is the node's above the Gather */
+	feed->startup_cost = feed->total_cost = partial->total_cost;
+	gather->plan.lefttree = feed;
 	compat_count_disabled(top);
 	top->methods = &gpusort_scan_methods;
 	gpusort_plan_fill(top, keys, sort->numCols, limit);
@@ -378,15 +377,6 @@ log_refusal(const Sort *sort, const char *refusal)
 							 sort->plan.plan_node_id, refusal)));
 }
 
-/* Is a parallel sort of this partial plan faster than a serial one?  A LIMIT is not re-costed. */
-static bool
-parallel_sort_pays(const Sort *sort, const Plan *partial, int workers, const KeyColumn *keys, Above above)
-{
-	return above.limit != NULL ||
-		sort_workers_pay(above.rtable, partial, workers, keys, sort->numCols, above.groups,
-						 !above.order);
-}
-
 static Plan *
 replace_sort(Sort *sort, Above above)
 {
@@ -403,10 +393,8 @@ replace_sort(Sort *sort, Above above)
 	{
 		Gather	   *gather = (Gather *) child;
 
-		if (gather->num_workers > 0 &&
-			parallel_sort_pays(sort, gather->plan.lefttree, gather->num_workers, keys, above))
+		if (exchange_pays(&sort->plan, gather->plan.lefttree, gather->num_workers, above))
 			return parallel_from_gather(sort, gather, keys, above.limit);
-		gather->num_workers = 0;
 	}
 	return make_gpusort(sort, keys, above.limit);
 }
@@ -423,15 +411,6 @@ replace_incremental_sort(IncrementalSort *incremental, Above above)
 	return &incremental->sort.plan;
 }
 
-/* Re-costs a Gather or Gather Merge whose subplan is replaced; clears *workers if they do not pay. */
-static Plan *
-drop_slow_workers(Plan *gather, int *workers, Above above)
-{
-	if (!workers_pay(above.rtable, gather, *workers))
-		*workers = 0;
-	return gather;
-}
-
 /* Replaces a Gather Merge and the Sort below it.  The Sort's subplan is replaced already. */
 static Plan *
 replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
@@ -440,26 +419,17 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 	const char *refusal = sort_refusal(sort, above, keys);
 
 	if (refusal != NULL)
-	{
 		log_refusal(sort, refusal);
-		return drop_slow_workers(&merge->plan, &merge->num_workers, above);
-	}
-	if (parallel_sort_pays(sort, sort->plan.lefttree, merge->num_workers, keys, above))
+	else if (exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, above))
 		return parallel_from_gather_merge(merge, sort, keys, above.limit);
-	/* a serial plan needs neither the merge nor the Gather */
-	if (plan_returns_input(&merge->plan) && plan_make_serial(sort->plan.lefttree, merge->num_workers))
+	else
 	{
-		Plan	   *serial = make_gpusort(sort, keys, NULL);
+		/* workers can evaluate constants */
+		bool		known = above.limit != NULL &&
+			limit_is_constant(above.limit->limitCount, above.limit->limitOffset);
 
-		apply_tlist_labeling(serial->targetlist, merge->plan.targetlist);
-		serial->plan_rows = merge->plan.plan_rows;
-		serial->initPlan = merge->plan.initPlan;
-		serial->extParam = merge->plan.extParam;
-		serial->allParam = merge->plan.allParam;
-		return serial;
+		merge->plan.lefttree = make_gpusort(sort, keys, known ? above.limit : NULL);
 	}
-	merge->num_workers = 0;
-	merge->plan.lefttree = make_gpusort(sort, keys, NULL);
 	return &merge->plan;
 }
 
@@ -474,17 +444,12 @@ replace_list(List *plans, Above above)
 		lfirst(lc) = replace_walk(lfirst(lc), above);
 }
 
+/* Replaces a node and the nodes below it. */
 static Plan *
-replace_walk(Plan *plan, Above above)
+replace_node(Plan *plan, Above above)
 {
-	Above		none = {.rtable = above.rtable};
-	Above		rows;
-
-	if (plan == NULL)
-		return NULL;
-	check_stack_depth();
-	rows = none;
-	rows.rewind = above.rewind;
+	Above		none = {0};
+	Above		rows = {.rewind = above.rewind};
 
 	switch (nodeTag(plan))
 	{
@@ -526,13 +491,11 @@ replace_walk(Plan *plan, Above above)
 			}
 			above.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, above);
-			return drop_slow_workers(plan, &((GatherMerge *) plan)->num_workers, above);
+			return plan;
 		case T_Gather:
 			above.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, above);
-			if (((Gather *) plan)->single_copy)
-				return plan;
-			return drop_slow_workers(plan, &((Gather *) plan)->num_workers, above);
+			return plan;
 		case T_Sort:
 			plan->lefttree = replace_walk(plan->lefttree, none);
 			return replace_sort((Sort *) plan, above);
@@ -547,7 +510,6 @@ replace_walk(Plan *plan, Above above)
 			return plan;
 		case T_NestLoop:
 		case T_MergeJoin:
-			rows.order = IsA(plan, MergeJoin);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			rows.rewind = true;
 			plan->righttree = replace_walk(plan->righttree, rows);
@@ -563,9 +525,6 @@ replace_walk(Plan *plan, Above above)
 				sort_below_aggregate((Agg *) plan);
 			else if (IsA(plan, Unique))
 				drop_partial_unique((Unique *) plan);
-			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
-			if (IsA(plan, Unique) || (IsA(plan, Group) && plan->qual == NIL))
-				rows.groups = plan->plan_rows;
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
 			if (IsA(plan, Unique) || IsA(plan, Group))
@@ -576,10 +535,29 @@ replace_walk(Plan *plan, Above above)
 	}
 }
 
+static Plan *
+replace_walk(Plan *plan, Above above)
+{
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+#ifdef USE_ASSERT_CHECKING
+	{
+		PlanOutput	output = plan_output(plan);
+
+		plan = replace_node(plan, above);
+		check_plan_output(&output, plan);
+		return plan;
+	}
+#else
+	return replace_node(plan, above);
+#endif
+}
+
 static void
 replace_plans(PlannedStmt *stmt, bool scroll)
 {
-	Above		above = {.rewind = scroll,.rtable = stmt->rtable};
+	Above		above = {.rewind = scroll};
 	ListCell   *lc;
 
 	stmt->planTree = replace_walk(stmt->planTree, above);
@@ -594,30 +572,17 @@ replace_plans(PlannedStmt *stmt, bool scroll)
 static PlannedStmt *
 gpusort_planner(COMPAT_PLANNER_PARAMS)
 {
-	PlannedStmt *volatile planned = NULL;
 	PlannedStmt *stmt;
-	CostRises  *outer;
-	CostRises  *rises = cost_rises_begin(&outer);
 
-	PG_TRY();
-	{
-		if (prev_planner_hook)
-			planned = prev_planner_hook(COMPAT_PLANNER_ARGS);
-		else
-			planned = standard_planner(COMPAT_PLANNER_ARGS);
-	}
-	PG_FINALLY();
-	{
-		cost_rises_end(outer);
-	}
-	PG_END_TRY();
-	stmt = planned;
+	if (prev_planner_hook)
+		stmt = prev_planner_hook(COMPAT_PLANNER_ARGS);
+	else
+		stmt = standard_planner(COMPAT_PLANNER_ARGS);
 
 	if (gpusort_enable)
 	{
 		if (prev_planner_hook)
 			stmt = copyObject(stmt);
-		jit_by_own_costs(stmt, rises);
 		replace_plans(stmt, (cursorOptions & CURSOR_OPT_SCROLL) != 0);
 	}
 	return stmt;

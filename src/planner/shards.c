@@ -9,15 +9,17 @@
  * Append, asynchronous foreign scans run on all servers at the same time, and a sort
  * above the Append needs the rows in no order.
  *
- * After PostgreSQL has made the paths of an ORDER BY, this hook therefore
+ * After PostgreSQL has made the paths of an ORDER BY, this hook therefore compares two
+ * predicted times:
  *
- * - raises the cost of a Merge Append to the time that it takes: the sum of all servers'
- *	 scans and sorts, before the first row comes; then each row's transport,
- * - makes a Sort above an Append of the unsorted scans, whose cost is the time of the
- *	 slowest server or of taking all rows from the connections, and of our sort,
+ * - that of the Merge Append: the sum of all servers' scans and sorts, before the first row
+ *	 comes; then each row's transport,
+ * - that of a Sort above an Append of the unsorted scans: the time of the slowest server or
+ *	 of taking all rows from the connections, and of our sort.
  *
- * and add_path() chooses.  A LIMIT usually keeps the Merge Append, which then takes few
- * rows from each server.
+ * If the Sort is faster, it is added at the Merge Append's cost in the ratio of the times, and
+ * add_path() chooses.  A LIMIT usually keeps the Merge Append, which then takes few rows from
+ * each server.
  *
  * Not known are the servers' indexes, unless use_remote_estimate is set: an index may
  * return the first rows at once.  Then a LIMIT or a cursor keeps the Merge Append.  It is
@@ -355,16 +357,17 @@ find_children(PlannerInfo *root, const MergeAppendPath *merge, Children *childre
 	return list_length(children->unordered) > 1;
 }
 
-/* A Sort above an Append of the children. */
+/*
+ * A Sort above an Append of the children, with its predicted times as costs; its input's cost
+ * is *least.
+ */
 static Path *
-sort_here(PlannerInfo *root, RelOptInfo *rel, const MergeAppendPath *merge, const Children *children)
+sort_here(PlannerInfo *root, RelOptInfo *rel, const MergeAppendPath *merge, const Children *children, Cost *least)
 {
 	Path	   *append = compat_create_append_path(root, merge->path.parent, children->unordered);
 	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
-	CostChange	change = {0};
 	SortCostFacts facts;
 	SortCost	cost;
-	Cost		startup;
 	Path	   *path;
 
 	/* the executor runs scans of a parallel-safe Append one after the other */
@@ -375,11 +378,9 @@ sort_here(PlannerInfo *root, RelOptInfo *rel, const MergeAppendPath *merge, cons
 	if (target != NULL && !equal(path->pathtarget->exprs, target->exprs))
 		path = apply_projection_to_path(root, rel, path, target);
 	sort_cost_serial(&facts, &cost);
-	startup = (async_append_cost(root, children->unordered) + cost_of_us(cost.sort_us)) / SORT_HERE_MOST;
-	/* JIT compilation is decided by the cost of the plan that PostgreSQL would have chosen */
-	path->startup_cost = path->total_cost = merge->path.total_cost;
-	add_change(&change, startup - path->startup_cost, startup + cost_of_us(cost.rows_us) - path->total_cost);
-	apply_change(path, &change);
+	path->startup_cost = (async_append_cost(root, children->unordered) + cost_of_us(cost.sort_us)) / SORT_HERE_MOST;
+	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us);
+	*least = append->total_cost;
 	return path;
 }
 
@@ -387,24 +388,6 @@ sort_here(PlannerInfo *root, RelOptInfo *rel, const MergeAppendPath *merge, cons
  * The choice
  * ------------------------------------------------------------------------
  */
-
-/* The Merge Append that a path sorts further or projects; NULL if it is another path. */
-static MergeAppendPath *
-merge_append_of(const Path *path)
-{
-	path = path_below_projection(path);
-	if (IsA(path, IncrementalSortPath))
-		path = path_below_projection(((const SortPath *) path)->subpath);
-	return IsA(path, MergeAppendPath) ? (MergeAppendPath *) path : NULL;
-}
-
-/* Is this path PostgreSQL's Sort above an Append? */
-static bool
-sorts_append(const Path *path)
-{
-	path = path_below_projection(path);
-	return IsA(path, SortPath) && IsA(path_below_projection(((const SortPath *) path)->subpath), AppendPath);
-}
 
 /* The cheapest Merge Append with at least one foreign scan among its children; or NULL. */
 static MergeAppendPath *
@@ -441,13 +424,13 @@ log_reason(const char *reason)
 
 /* The cost of the rows that the query fetches. */
 static Cost
-cost_wanted(PlannerInfo *root, const Path *path)
+cost_wanted(PlannerInfo *root, Cost startup, Cost total, double rows)
 {
 	double		wanted = root->tuple_fraction;
 
 	if (wanted >= 1)
-		wanted = Min(1, wanted / Max(1, path->rows));
-	return path->startup_cost + (path->total_cost - path->startup_cost) * (wanted > 0 ? wanted : 1);
+		wanted = Min(1, wanted / Max(1, rows));
+	return startup + (total - startup) * (wanted > 0 ? wanted : 1);
 }
 
 static void
@@ -456,12 +439,10 @@ plan_shards(PlannerInfo *root, RelOptInfo *rel)
 	MergeAppendPath *merge;
 	Children	children;
 	Path	   *ours;
-	Path	   *theirs = NULL;
-	Cost		merge_startup;
-	Cost		merge_total;
-	CostChange	change = {0};
-	List	   *paths = NIL;
-	ListCell   *lc;
+	Cost		startup;
+	Cost		total;
+	Cost		least;
+	double		ratio;
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || !enable_async_append ||
 		root->sort_pathkeys == NIL)
@@ -485,34 +466,20 @@ plan_shards(PlannerInfo *root, RelOptInfo *rel)
 		log_reason("the LIMIT is not a constant");
 		return;
 	}
-	ours = sort_here(root, rel, merge, &children);
+	ours = sort_here(root, rel, merge, &children, &least);
 	if (ours == NULL)
 		return;
-
-	merge_append_cost(root, merge, &merge_startup, &merge_total);
-	raise_own_cost(&change, &merge->path, 0, 0, merge_startup, merge_total);
-	foreach(lc, rel->pathlist)
-	{
-		Path	   *path = lfirst(lc);
-
-		/* ours is the same at its true cost */
-		if (sorts_append(path))
-			continue;
-		if (merge_append_of(path) == merge)
-			apply_change(path, &change);
-		if (theirs == NULL || cost_wanted(root, path) < cost_wanted(root, theirs))
-			theirs = path;
-		paths = lappend(paths, path);
-	}
+	merge_append_cost(root, merge, &startup, &total);
+	ratio = cost_wanted(root, ours->startup_cost, ours->total_cost, ours->rows) /
+		cost_wanted(root, startup, total, merge->path.rows);
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort: foreign scans are cheaper %s: sorted here %.0f, Merge Append %.0f, "
-							 "first row %.0f",
-							 cost_wanted(root, ours) < cost_wanted(root, theirs) ?
-							 "all at once" : "sorted by their servers",
-							 cost_wanted(root, ours), cost_wanted(root, theirs), theirs->startup_cost)));
-	rel->pathlist = NIL;
-	foreach(lc, paths)
-		add_path(rel, lfirst(lc));
+			(errmsg_internal("gpusort: foreign scans are faster %s: %.2f of the Merge Append's time",
+							 ratio < 1 ? "all at once" : "sorted by their servers", ratio)));
+	if (ratio >= 1)
+		return;
+	/* the time above is in the ratio; the cost is not below that of the Append */
+	ours->total_cost = Max(least, merge->path.total_cost * ratio);
+	ours->startup_cost = ours->total_cost;
 	add_path(rel, ours);
 }
 

@@ -1,27 +1,22 @@
 /*
  * sort_path.c
- *	  Sort paths, serial and parallel, at the costs of our sorts.
+ *	  Sort paths of ours beside PostgreSQL's, serial and parallel.
  *
  * The paths are ordinary Sort and Gather Merge paths, whose nodes replace.c replaces
- * in the finished plan.  Only their costs are ours: parallel/sort_cost.c predicts the
- * time, and planner_internal.h converts it to the planner's units.
+ * in the finished plan.  parallel/sort_cost.c predicts their times.  They cost what
+ * PostgreSQL's path costs for the same work, in the ratio of the predicted times
+ * (planner_internal.h), and add_path() chooses.
  *
  * PostgreSQL compares a Sort with a Gather Merge above Sorts by the costs of its own
- * sort and of its tuple queues.  Our sorts are faster, and their parallel rows use no
- * queue, so PostgreSQL's choice may be wrong.  If an ORDER BY may be parallel, the
- * planner's hook adds both paths again, at our costs, and add_path() chooses.  If it may
- * not, the sort of a table is added at our costs, because it competes with scans of
- * indexes, and with Incremental Sorts of their rows.  Paths are added only where
- * replace.c will replace their nodes in the finished plan.  No path is added below a
- * LIMIT that is not a constant: the number of rows is unknown, and the Sort may stay
- * (replace.c).
+ * sort and of its tuple queues.  The rows of our parallel sorts use no queue, so a parallel
+ * sort may be faster where PostgreSQL plans one process.  Such a path is added for an ORDER
+ * BY, because nothing of the query comes above it that workers could do.  If an ORDER BY
+ * may not be parallel, the sort of a table is added, because it competes with scans of
+ * indexes, and with Incremental Sorts of their rows.  No path is added below a LIMIT that is
+ * not a constant: the number of rows is unknown, and the Sort may stay (replace.c).
  *
  * A parallel path must save a tenth of the time, because that is the precision of the
- * prediction and the workers occupy CPUs.  PostgreSQL derives the number of workers
- * from the table's pages.  The maximum number is used if it saves a twentieth more,
- * unless the table sets parallel_workers.
- *
- * Paths lie in the planner's memory context.
+ * predictions.
  */
 #include "postgres.h"
 
@@ -49,7 +44,16 @@
 /* A column with this share of distinct values decides the order; later columns do not matter. */
 #define NEARLY_UNIQUE		0.9
 
-/* The maximum number of workers must cost at most this share of the default number's cost. */
+/*
+ * How much faster than its peer a path must be predicted to be: in any case, and further for
+ * each join below it and each subquery, whose numbers of rows may be wrong, and if only some
+ * of its rows may be wanted.
+ */
+#define MARGIN_LEAST		1.2
+#define MARGIN_JOIN			0.2
+#define MARGIN_LIMIT		0.3
+
+/* The maximum number of workers must take at most this share of the default number's time. */
 #define MORE_WORKERS_MOST	0.95
 
 const Path *
@@ -58,11 +62,36 @@ path_below_projection(const Path *path)
 	return IsA(path, ProjectionPath) ? ((const ProjectionPath *) path)->subpath : path;
 }
 
-bool
+/* Is this path a Gather or Gather Merge? */
+static bool
 path_gathers(const Path *path)
 {
 	path = path_below_projection(path);
 	return IsA(path, GatherPath) || IsA(path, GatherMergePath);
+}
+
+double
+offer_margin(PlannerInfo *root, Relids relids)
+{
+	double		margin = MARGIN_LEAST;
+	int			relid = -1;
+
+	while ((relid = bms_next_member(relids, relid)) >= 0)
+	{
+		const RelOptInfo *rel = root->simple_rel_array[relid];
+
+		if (rel == NULL)
+			continue;
+		margin += MARGIN_JOIN;
+		if (rel->rtekind != RTE_RELATION)
+			margin += MARGIN_JOIN;
+	}
+	/* one relation is no join */
+	if (!bms_is_empty(relids))
+		margin -= MARGIN_JOIN;
+	if (root->tuple_fraction > 0)
+		margin += MARGIN_LIMIT;
+	return margin;
 }
 
 /* The member of a pathkey's class that belongs to these relations; otherwise any member. */
@@ -143,7 +172,7 @@ rows_are_keys(const PathTarget *target, List *exprs, const KeyColumn *keys)
 {
 	ListCell   *lc;
 
-	if (!keys_are_decodable(keys, list_length(exprs)))
+	if (!keys_only_possible(NULL, keys, list_length(exprs)))
 		return false;
 	foreach(lc, target->exprs)
 	{
@@ -189,85 +218,28 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFa
 	return true;
 }
 
-/*
- * The part of a scan's cost that we save: we read a table in memory by page, and workers
- * share its pages.  PostgreSQL does not divide the cost of pages, because they may come
- * from one disk.  With a condition most of the time is spent on tuples, and the pages
- * count as PostgreSQL counts them.
- */
-static Cost
-scan_saves(const Path *path, double read_part)
-{
-	const RelOptInfo *rel;
-	Cost		saves;
-
-	path = path_below_projection(path);
-	rel = path->parent;
-	if (path->pathtype != T_SeqScan || rel->pages > (BlockNumber) effective_cache_size)
-		return 0;
-	saves = path->rows * cpu_tuple_cost * (1 - PAGES_ROW_PART);
-	if (rel->baserestrictinfo == NIL)
-		return saves + seq_page_cost * rel->pages * (1 - read_part);
-	return saves + rel->tuples * Min(1, path->rows / rel->rows) * cpu_tuple_cost * PAGES_TUPLE_SAVES;
-}
-
-/* A path's cost if only the rows of the bound are fetched. */
-static Cost
-cost_spent(const Path *path, const SortCostFacts *facts)
-{
-	double		wanted = facts->bound > 0 ? Min(1, facts->bound / facts->rows) : 1;
-
-	return path->startup_cost + (path->total_cost - path->startup_cost) * wanted;
-}
-
-/* Sets the cost of a sort of an input, with this number of processes per CPU. */
+/* Sets the predicted times of an offer whose sort takes this time. */
 static void
-set_sort_cost(Path *path, Cost input, const SortCost *cost, double oversubscription)
+set_times(SortOffer *offer, const SortCostFacts *facts, double input_us)
 {
-	path->startup_cost = input + cost_of_us(cost->sort_us) * oversubscription;
-	path->total_cost = path->startup_cost + cost_of_us(cost->rows_us) * oversubscription;
+	double		wanted = offer->bound > 0 ? Min(1, offer->bound / facts->rows) : 1;
+
+	offer->input_us = input_us;
+	offer->own_us = offer->time.sort_us + offer->time.rows_us * wanted;
 }
 
-Path *
-sort_path_serial(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
-				 const SortCostFacts *facts)
+/* Sets the offer to a parallel sort of a partial path.  facts has the rows of all participants. */
+static void
+offer_parallel(SortOffer *offer, Path *partial, const SortCostFacts *facts)
 {
-	Path	   *path = (Path *) create_sort_path(root, rel, input, pathkeys,
-												 facts->bound > 0 ? facts->bound : -1);
-	SortCost	cost;
+	int			workers = partial->parallel_workers;
 
-	sort_cost_serial(facts, &cost);
-	set_sort_cost(path, input->total_cost, &cost, 1);
-	return path;
-}
-
-/*
- * A parallel sort of a partial path.  serial_saves is added to its cost, because the
- * costs of the serial paths, with which add_path() compares it, contain it as well.
- */
-static Path *
-sort_with_workers(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
-				  const SortCostFacts *facts, Cost serial_saves)
-{
-	int			workers = input->parallel_workers;
-	double		rows = facts->rows;
-	double		shares = shares_of(workers);
-	Cost		setup = cost_of_setup(workers);
-	Cost		read;
-	Path	   *sort;
-	Path	   *path;
-	SortCost	cost;
-
-	sort_cost_parallel(facts, workers, parallel_leader_participation, &cost);
-	read = (input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares /
-		sort_cost_concurrency(workers, parallel_leader_participation);
-
-	sort = (Path *) create_sort_path(root, rel, input, pathkeys, facts->bound > 0 ? facts->bound : -1);
-	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, pathkeys, NULL, &rows);
-	set_sort_cost(sort, serial_saves + read, &cost, 1);
-	path->startup_cost = setup + sort->startup_cost;
-	path->total_cost = setup + sort->total_cost;
-	return path;
+	offer->parallel = true;
+	offer->input = partial;
+	sort_cost_parallel(facts, workers, parallel_leader_participation, &offer->time);
+	/* PostgreSQL divides the rows of a partial path as if each participant had a CPU */
+	set_times(offer, facts, setup_us(workers) + us_of_cost(partial->total_cost) * shares_of(workers) /
+			  sort_cost_concurrency(workers, parallel_leader_participation));
 }
 
 /*
@@ -293,75 +265,70 @@ with_all_workers(PlannerInfo *root, Path *partial)
 	return (Path *) create_projection_path(root, partial->parent, more, partial->pathtarget);
 }
 
-Path *
-sort_path_parallel(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *serial,
-				   List *pathkeys, const SortCostFacts *facts)
+/* Does the second offer take at most this share of the first one's time? */
+static bool
+saves(const SortOffer *offer, const SortOffer *other, double most)
 {
-	Cost		saves = scan_saves(serial != NULL ? ((const SortPath *) serial)->subpath : partial,
-								   PAGES_READ_PART);
-	Cost		most = serial != NULL ? WORKERS_MOST * (cost_spent(serial, facts) - saves) : HUGE_VAL;
-	Path	   *few = sort_with_workers(root, rel, partial, pathkeys, facts, saves);
-	Path	   *many;
+	return other->input_us + other->own_us <= most * (offer->input_us + offer->own_us);
+}
 
-	most = Min(most, MORE_WORKERS_MOST * (cost_spent(few, facts) - saves));
+bool
+find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer)
+{
+	SortCostFacts facts;
+	SortOffer	parallel;
+	SortOffer	more;
+	Path	   *partial;
+
+	if (!enable_sort || input->rows < gpusort_min_rows || !sort_path_facts(root, input, offer->pathkeys, &facts))
+		return false;
+	facts.groups = offer->groups;
+	facts.bound = offer->bound;
+	offer->input = input;
+	offer->parallel = false;
+	/* the rows of a Gather are sorted by its participants */
+	if (path_gathers(input))
+		sort_cost_parallel(&facts, ((const GatherPath *) path_below_projection(input))->subpath->parallel_workers,
+						   parallel_leader_participation, &offer->time);
+	else
+		sort_cost_serial(&facts, &offer->time);
+	set_times(offer, &facts, us_of_cost(input->total_cost));
+	if (path_gathers(input) || !enable_gathermerge || !rel->consider_parallel || input_rel == NULL ||
+		input_rel->partial_pathlist == NIL || input->param_info != NULL || !compat_gather_allowed(rel))
+		return true;
+
+	partial = linitial(input_rel->partial_pathlist);
+	parallel = more = *offer;
+	offer_parallel(&parallel, partial, &facts);
 	partial = with_all_workers(root, partial);
 	if (partial != NULL)
 	{
-		many = sort_with_workers(root, rel, partial, pathkeys, facts, saves);
-		if (cost_spent(many, facts) - saves <= most)
-			return many;
+		offer_parallel(&more, partial, &facts);
+		if (saves(&parallel, &more, MORE_WORKERS_MOST))
+			parallel = more;
 	}
-	if (serial != NULL && cost_spent(few, facts) - saves > WORKERS_MOST * (cost_spent(serial, facts) - saves))
-		return NULL;
-	return few;
+	if (saves(offer, &parallel, WORKERS_MOST))
+		*offer = parallel;
+	return true;
 }
 
 Path *
-sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys, double groups)
+sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer)
 {
-	int			participants = partial->parallel_workers + (parallel_leader_participation ? 1 : 0);
-	SortCostFacts facts;
-	SortCost	cost;
+	Path	   *sort = (Path *) create_sort_path(root, rel, offer->input, offer->pathkeys,
+												 offer->bound > 0 ? offer->bound : -1);
+	double		rows;
 	Path	   *path;
 
-	if (!sort_path_facts(root, partial, pathkeys, &facts))
-		return NULL;
-	facts.groups = groups;
-	sort_cost_participant(&facts, participants, &cost);
-	path = (Path *) create_sort_path(root, rel, partial, pathkeys, -1);
-	set_sort_cost(path, partial->total_cost, &cost, oversubscription_of(participants));
+	sort->startup_cost = offer->input->total_cost + peer_cost(peer, offer->time.sort_us);
+	sort->total_cost = sort->startup_cost + peer_cost(peer, offer->time.rows_us);
+	if (!offer->parallel)
+		return sort;
+	rows = offer->input->rows * shares_of(offer->input->parallel_workers);
+	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, offer->pathkeys, NULL, &rows);
+	path->startup_cost = sort->startup_cost + parallel_setup_cost;
+	path->total_cost = sort->total_cost + parallel_setup_cost;
 	return path;
-}
-
-Path *
-sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input,
-				   List *pathkeys, double groups)
-{
-	SortCostFacts facts;
-	Path	   *serial;
-	Path	   *parallel = NULL;
-	Cost		saves;
-
-	if (!enable_sort || input->rows < gpusort_min_rows ||
-		!sort_path_facts(root, input, pathkeys, &facts))
-		return NULL;
-	facts.groups = groups;
-	serial = sort_path_serial(root, rel, input, pathkeys, &facts);
-	if (enable_gathermerge && rel->consider_parallel && input_rel != NULL &&
-		input_rel->partial_pathlist != NIL && input->param_info == NULL && compat_gather_allowed(rel))
-		parallel = sort_path_parallel(root, rel, linitial(input_rel->partial_pathlist), serial,
-									  pathkeys, &facts);
-	if (parallel != NULL)
-		serial = parallel;
-
-	/*
-	 * The plans that are compared with this one read the same pages at
-	 * PostgreSQL's cost, so only the rows count that are read by page.
-	 */
-	saves = Min(scan_saves(input, 1), serial->startup_cost);
-	serial->startup_cost -= saves;
-	serial->total_cost -= saves;
-	return serial;
 }
 
 /* ------------------------------------------------------------------------
@@ -421,8 +388,20 @@ limit_is_known(const Query *query)
 {
 	if (query->limitCount == NULL)
 		return true;
-	return query->limitOption == LIMIT_OPTION_COUNT && IsA(query->limitCount, Const) &&
-		(query->limitOffset == NULL || IsA(query->limitOffset, Const));
+	return query->limitOption == LIMIT_OPTION_COUNT && limit_is_constant(query->limitCount, query->limitOffset);
+}
+
+/* Adds our sort beside PostgreSQL's Sort of the input in one process. */
+static void
+add_order_by(PlannerInfo *root, RelOptInfo *rel, Path *input, const SortOffer *offer)
+{
+	const Path *stock = (Path *) create_sort_path(root, rel, input, offer->pathkeys,
+												  offer->bound > 0 ? offer->bound : -1);
+	Peer		peer;
+
+	peer.own = stock->total_cost - input->total_cost;
+	peer.us = us_of_cost(peer.own);
+	add_path(rel, sort_offer_path(root, rel, offer, &peer));
 }
 
 /*
@@ -435,7 +414,7 @@ offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 {
 	const PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
 	const RangeTblEntry *rte;
-	SortCostFacts facts;
+	SortOffer	offer = {.pathkeys = root->sort_pathkeys,.bound = Max(root->limit_tuples, 0)};
 	Path	   *scan;
 
 	if (!gpusort_plan_grouping || target == NULL || root->parse->hasTargetSRFs ||
@@ -448,10 +427,8 @@ offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		!bms_is_empty(input_rel->lateral_relids))
 		return;
 	scan = create_seqscan_path(root, input_rel, NULL, 0);
-	if (!sort_path_facts(root, scan, root->sort_pathkeys, &facts))
-		return;
-	facts.bound = Max(root->limit_tuples, 0);
-	add_path(rel, sort_path_serial(root, rel, scan, root->sort_pathkeys, &facts));
+	if (find_sort(root, rel, NULL, scan, &offer))
+		add_order_by(root, rel, scan, &offer);
 }
 
 /* Adds our paths for an ORDER BY. */
@@ -461,9 +438,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *partial;
 	PathTarget *target;
-	SortCostFacts facts;
-	Path	   *serial;
-	Path	   *parallel;
+	SortOffer	offer = {.pathkeys = root->sort_pathkeys,.bound = Max(root->limit_tuples, 0)};
 
 	if (!gpusort_enable || !enable_sort || root->sort_pathkeys == NIL || !limit_is_known(root->parse))
 		return;
@@ -486,17 +461,10 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		!equal(target->exprs, input->pathtarget->exprs) ||
 		pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
 		pathkeys_contained_in(root->sort_pathkeys, partial->pathkeys) ||
-		!sort_path_facts(root, input, root->sort_pathkeys, &facts))
+		!find_sort(root, rel, input_rel, input, &offer))
 		return;
-	facts.bound = Max(root->limit_tuples, 0);
-	/* rows that come from workers are sorted by the workers */
-	serial = path_gathers(input) ? NULL :
-		sort_path_serial(root, rel, input, root->sort_pathkeys, &facts);
-	parallel = sort_path_parallel(root, rel, partial, serial, root->sort_pathkeys, &facts);
-	if (serial != NULL)
-		add_path(rel, serial);
-	if (parallel != NULL)
-		add_path(rel, parallel);
+	if (offer.parallel)
+		add_order_by(root, rel, input, &offer);
 }
 
 static void

@@ -457,11 +457,23 @@ typedef struct DeviceShared
 } DeviceShared;
 
 /* The service's shared memory and the staging pool; NULL if there is no service. */
-extern PGDLLEXPORT DeviceShared *device_shared;
-extern PGDLLEXPORT char *device_staging;
+extern DeviceShared *device_shared;
+extern char *device_staging;
 
 /* Protects slots, chunks, queue and log among backends. */
-extern PGDLLEXPORT LWLock *device_lock;
+extern LWLock *device_lock;
+
+/*
+ * Where another module of the server finds these three variables: the module's symbols
+ * are hidden.  The rendezvous variable DEVICE_VARIABLES points to the structure.
+ */
+#define DEVICE_VARIABLES "gpusort device variables"
+typedef struct DeviceVariables
+{
+	DeviceShared **shared;
+	char	  **staging;
+	LWLock	  **lock;
+} DeviceVariables;
 
 /* The counters of a device in use.  device: index into DeviceShared.devices. */
 static inline DeviceCounters *

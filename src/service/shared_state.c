@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../cuda/costs_h200.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "service/protocol.h"
 #include "service/service.h"
@@ -168,7 +169,9 @@ device_shared_init(void)
 		.align = STAGING_ALIGN,
 		.untouched = true
 	};
+	static DeviceVariables variables = {&device_shared, &device_staging, &device_lock};
 
+	*find_rendezvous_variable(DEVICE_VARIABLES) = &variables;
 	shared_memory_add(&shared);
 	shared_memory_add(&pool);
 }

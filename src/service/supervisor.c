@@ -100,7 +100,7 @@ static bool lacks_worker = false;	/* no background worker was free */
 
 void		(*device_supervisor_hook) (bool at_once) = NULL;
 
-extern PGDLLEXPORT void device_supervisor_main(Datum arg);
+extern PGDLLEXPORT void gpusort_device_supervisor(Datum arg);
 
 /* A child has ended: wakes the main loop. */
 static void
@@ -501,7 +501,7 @@ start_is_due(void)
 }
 
 void
-device_supervisor_main(Datum arg)
+gpusort_device_supervisor(Datum arg)
 {
 	bool		first = true;
 	uint32		finished = 0;	/* DeviceShared.finished when the process started */
@@ -595,7 +595,7 @@ device_service_init(void)
 	worker.bgw_restart_time = 5;
 	strlcpy(worker.bgw_library_name, gpusort_library_name(sizeof(worker.bgw_library_name)),
 			sizeof(worker.bgw_library_name));
-	snprintf(worker.bgw_function_name, BGW_MAXLEN, "device_supervisor_main");
+	snprintf(worker.bgw_function_name, BGW_MAXLEN, "gpusort_device_supervisor");
 	RegisterBackgroundWorker(&worker);
 	/* without a worker the shared memory is of no use */
 	lacks_worker = !compat_worker_is_registered(worker.bgw_name);

@@ -7,14 +7,22 @@
  * estimate.  Regions are rounded up to 2 MB, regions of rows to 16 MB; only the part in
  * use is counted.  A small batch keeps its memory for the next execution of the node.
  * A large batch returns its regions.
+ *
+ * An index build must fit where PostgreSQL's does.  So its batch economizes once memory is
+ * exhausted: the key buffer is freed when its records are packed, before there is scratch.
  */
 #include "postgres.h"
 
 #include "kernel/sort_kernel.h"
 #include "miscadmin.h"
 #include "settings.h"
-#include "sort/sort.h"
-#include "sort/sort_internal.h"
+#include "sort/batch.h"
+#include "sort/distinct.h"
+#include "sort/sink.h"
+#include "sort/sort_env.h"
+
+/* A batch that economizes grows until less than this part of its memory is free. */
+#define LAST_PARTS	(4 * MEMORY_PARTS)
 
 /*
  * Bytes per row that sorting takes beside the key buffer: records, and scratch of
@@ -39,6 +47,24 @@ sort_cost(const KeyBuffer *keybuf, bool keeps_keys)
 	return Max(words, keeps_keys ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) keybuf->row_bytes)));
 }
 
+bool
+batch_economize(Batch *batch)
+{
+	const KeyBuffer *keybuf = &batch->keybuf;
+	int			natural = (keybuf->row_bytes - (int) sizeof(uint32)) * 8;
+	/* records and scratch, or row ids and passes over ties */
+	Size		freed = natural <= 32 && keybuf->exact ? 2 * sizeof(uint64) + 3 :
+		sizeof(uint64) + 2 * sizeof(SortRec64);
+	Size		cost = Max(keybuf->row_bytes + sizeof(uint64), freed);
+
+	if (batch->freed_cost > 0 || cost >= batch->key_cost)
+		return false;
+	batch->sort_cost = sizeof(uint64);
+	batch->freed_cost = freed;
+	batch->key_cost = cost;
+	return batch_taken(batch) <= batch->limit;
+}
+
 void
 batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only)
 {
@@ -50,6 +76,7 @@ batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys, double rows
 {
 	batch->limit = limit;
 	batch->sort_cost = sort_cost(&batch->keybuf, keeps_keys);
+	batch->freed_cost = 0;
 	batch->key_cost = batch->keybuf.row_bytes + batch->sort_cost;
 	/* kernels count records in 32 bits */
 	batch->max_rows = gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
@@ -70,7 +97,8 @@ batch_key_room(Batch *batch, BulkOwner *owner, size_t rows)
 
 	most = Min(most, batch->max_rows);
 	/* growing in smaller steps would cost more than sorting the batch */
-	if (n + rows > batch->max_rows || (n > 0 && most < n + rows + n / MEMORY_PARTS))
+	if (n + rows > batch->max_rows ||
+		(n > 0 && most < n + rows + n / (batch->freed_cost > 0 ? LAST_PARTS : MEMORY_PARTS)))
 		return false;
 	keybuf_grow(keybuf, owner, n + rows, batch->expected, most);
 	return true;
@@ -113,7 +141,7 @@ batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page)
 	KeyBuffer  *keybuf = &batch->keybuf;
 	Arena	   *arena = &batch->arena;
 
-	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > batch->limit ||
+	if (batch_taken_with(batch, page->n, page->bytes) > batch->limit ||
 		!arena_has_rids(arena, page->bytes))
 		return false;
 	if (keybuf->n + page->n > keybuf->capacity && !batch_key_room(batch, keys->owner, page->n))
@@ -151,7 +179,7 @@ batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int firs
 	KeyBuffer  *keybuf = &batch->keybuf;
 	int			rows = page->n - first;
 
-	if (batch_taken(batch) + rows * batch->sort_cost > batch->limit)
+	if (batch_taken_with(batch, rows, 0) > batch->limit)
 		return false;
 	if (keybuf->n + rows > keybuf->capacity && !batch_key_room(batch, keys->owner, rows))
 		return false;
@@ -174,11 +202,12 @@ void
 batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf *set)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
-	Size		set_size = position_set_bytes(batch->arena.next_rid);
+	Size		set_size = rid_set_bytes(batch->arena.next_rid);
 	size_t		kept = 0;
 	uint32		passed = 0;
 	Arena		from;
 
+	Assert(n > 0);
 	bulk_reserve(owner, set, set_size, 0);
 	memset(set->ptr, 0, set_size);
 	for (size_t i = 0; i < n; i++)

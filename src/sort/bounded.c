@@ -17,8 +17,9 @@
  * Of a heap page that has many more rows than wanted, only the rows that are among the
  * first rows of the page are taken.  So ascending and descending input store few rows.
  *
- * If the comparator may be needed and the bound is small, rows are inserted into their
- * order instead (top_rows.c), until memory is full.
+ * If the comparator may be needed, the first batch with many more rows than wanted is the
+ * last one.  From there on rows are inserted into their order (top_rows.c), until memory
+ * is full.
  *
  * Where each row sorts before all earlier rows, nearly every row would be stored for a
  * while.  If the input can be read from its end, it gives an early threshold: the last
@@ -38,13 +39,13 @@
 #include "sort/sort_internal.h"
 
 /*
- * Number of buffered rows at which unwanted rows are dropped.  Until there is a threshold all
- * rows are stored, so the first threshold comes early.
+ * Number of buffered rows at which unwanted rows are dropped, or insertion begins.  Until there
+ * is a threshold all rows are stored, so the first threshold comes early.
  */
 static inline size_t
 trigger(const BoundedSink *sink)
 {
-	return Max(2 * sink->base.env->bound, sink->have_threshold ? 1024 : 128);
+	return Max(2 * sink->wanted, sink->insert ? 0 : sink->have_threshold ? 1024 : 128);
 }
 
 /* Compares column c of a row with the threshold; > 0: the row sorts behind. */
@@ -151,10 +152,10 @@ cut(BoundedSink *sink)
 	Batch	   *batch = sink->base.batch;
 	Sorted		sorted;
 
-	Assert(batch->keybuf.n > env->bound);
-	(void) order_batch(env, batch, NULL, false, &sorted);
-	set_threshold(sink, sorted.rids[env->bound - 1]);
-	batch_keep(batch, env->bulk, sorted.rids, env->bound, &sink->kept);
+	Assert(batch->keybuf.n > sink->wanted);
+	(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
+	set_threshold(sink, sorted.rids[sink->wanted - 1]);
+	batch_keep(batch, env->bulk, sorted.rids, sink->wanted, &sink->kept);
 	progress_phase(&env->progress, PROGRESS_INGEST);
 }
 
@@ -242,6 +243,33 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 	return sink->early ? -1 : 1;
 }
 
+/* Are there so many rows that unwanted ones are dropped? */
+static inline bool
+has_many(const BoundedSink *sink)
+{
+	const Batch *batch = sink->base.batch;
+	size_t		bound = sink->wanted;
+
+	return bound > 0 && (batch->keybuf.n >= trigger(sink) ||
+						 (batch->keybuf.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES));
+}
+
+/* Changes from the batch to insertion if it has many rows, or more than wanted and no memory. */
+static inline void
+begin_insertion(BoundedSink *sink)
+{
+	SortEnv    *env = sink->base.env;
+	Batch	   *batch = sink->base.batch;
+	Sorted		sorted;
+
+	if (likely(!sink->insert || sink->top.on) ||
+		!(has_many(sink) || (batch_taken(batch) > batch->limit && batch->keybuf.n > sink->wanted)))
+		return;
+	(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
+	top_rows_begin(&sink->top, env, batch, sorted.rids);
+	progress_phase(&env->progress, PROGRESS_INGEST);
+}
+
 /* Memory is full: drops unwanted rows.  False if that frees too little. */
 static pg_noinline bool
 cut_to_make_room(BoundedSink *sink)
@@ -249,7 +277,7 @@ cut_to_make_room(BoundedSink *sink)
 	Batch	   *batch = sink->base.batch;
 	KeyBuffer  *keybuf = &batch->keybuf;
 
-	if (sink->base.env->bound == 0 || keybuf->n <= sink->base.env->bound)
+	if (sink->wanted == 0 || keybuf->n <= sink->wanted)
 		return false;
 	cut(sink);
 	/* with less free memory, each few rows would cost another sort */
@@ -268,11 +296,7 @@ has_memory(BoundedSink *sink)
 static inline void
 cut_if_many(BoundedSink *sink)
 {
-	const Batch *batch = sink->base.batch;
-	size_t		bound = sink->base.env->bound;
-
-	if (unlikely(bound > 0 && (batch->keybuf.n >= trigger(sink) ||
-							   (batch->keybuf.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES))))
+	if (unlikely(has_many(sink)) && !sink->insert)
 		cut(sink);
 }
 
@@ -299,6 +323,7 @@ change_to_batch(BoundedSink *sink)
 {
 	TopRows    *top = &sink->top;
 
+	sink->insert = false;
 	top_rows_buffer_keys(top);
 	if (top->n == top->bound)
 		set_threshold(sink, top_rows_last(top));
@@ -320,10 +345,10 @@ sink_bounded_early_threshold(BoundedSink *sink)
 	 */
 	if (sink->top.on)
 		change_to_batch(sink);
-	else if (batch->keybuf.n >= env->bound)
+	else if (batch->keybuf.n >= sink->wanted)
 	{
-		(void) order_batch(env, batch, NULL, false, &sorted);
-		set_threshold(sink, sorted.rids[env->bound - 1]);
+		(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
+		set_threshold(sink, sorted.rids[sink->wanted - 1]);
 	}
 	batch_reset(batch, env->bulk);
 	progress_phase(&env->progress, PROGRESS_INGEST);
@@ -343,6 +368,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 	BoundedSink *bounded = (BoundedSink *) sink;
 	Batch	   *batch = sink->batch;
 
+	begin_insertion(bounded);
 	if (bounded->top.on)
 	{
 		if (unlikely(bounded->shared_threshold != NULL) && rejects(bounded, slot))
@@ -372,6 +398,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 	Batch	   *batch = sink->base.batch;
 	int			cmp;
 
+	begin_insertion(sink);
 	if (sink->top.on)
 	{
 		if (likely(top_rows_put_page(&sink->top, page, i, where) == TOP_TAKEN))
@@ -401,7 +428,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 static inline bool
 page_has_many(const BoundedSink *sink, int n)
 {
-	size_t		bound = sink->base.env->bound;
+	size_t		bound = sink->wanted;
 
 	return bound > 0 && n / 2 > bound && !key_traits[sink->base.batch->keybuf.cols[0].kind].computed;
 }
@@ -411,7 +438,7 @@ static bool
 take_page(BoundedSink *sink, RowPage *page)
 {
 	Batch	   *batch = sink->base.batch;
-	size_t		bound = sink->base.env->bound;
+	size_t		bound = sink->wanted;
 
 	return !sink->have_threshold && !sink->top.on && page->direct && !page_has_many(sink, page->n) &&
 		(bound == 0 || batch->keybuf.n + page->n < trigger(sink)) &&
@@ -465,7 +492,7 @@ keep_first_of_page(BoundedSink *sink, const RowPage *page, PageKeyPlaces where, 
 {
 	const KeyBufferColumn *col = &sink->base.batch->keybuf.cols[0];
 	const KeyMaker maker = sink->base.env->keys.makers[0];
-	size_t		bound = sink->base.env->bound;
+	size_t		bound = sink->wanted;
 	int			byval_len = page->keys.byval_len[0];
 	uint64		normkeys[MaxHeapTuplesPerPage];
 	uint64		sorted[MaxHeapTuplesPerPage];
@@ -561,21 +588,20 @@ bounded_spill(Sink *sink, Runs *runs)
 	SortEnv    *env = sink->env;
 	Sorted		sorted;
 
-	(void) order_batch(env, sink->batch, NULL, false, &sorted);
-	if (env->bound > 0 && sorted.n >= env->bound)
+	/* rows of runs and inserted rows would not be merged */
+	bounded->insert = false;
+	(void) order_batch(env, sink->batch, NULL, bounded->wanted > 0 ? ORDER_KEEP_KEYS : ORDER_PLAIN, &sorted);
+	if (bounded->wanted > 0 && sorted.n >= bounded->wanted)
 	{
-		set_threshold(bounded, sorted.rids[env->bound - 1]);
-		sorted.n = env->bound;
+		set_threshold(bounded, sorted.rids[bounded->wanted - 1]);
+		sorted.n = bounded->wanted;
 	}
 	runs_write(runs, sink->batch, &sorted);
 	sink_batch_spilled(sink);
 
-	/*
-	 * the wanted rows do not fit memory, and there is no threshold: sort all
-	 * rows
-	 */
+	/* the wanted rows do not fit memory: without a threshold, sort all rows */
 	if (!bounded->have_threshold)
-		env->bound = 0;
+		bounded->wanted = 0;
 	return SINK_TAKEN;
 }
 
@@ -592,7 +618,7 @@ bounded_finish(Sink *sink, bool may_pause, ResultSpace *space)
 		batch_free_keys(sink->batch, sink->env->bulk);
 		return result_rows_begin(&space->memory, sink->env, &sink->batch->arena, sorted.rids, sorted.n);
 	}
-	return order_result(sink->env, sink->batch, NULL, false, space);
+	return order_result(sink->env, sink->batch, NULL, ORDER_PLAIN, space);
 }
 
 static void
@@ -619,11 +645,12 @@ sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint
 	sink->base.methods = &bounded_methods;
 	sink->base.env = env;
 	sink->base.batch = batch;
+	sink->wanted = env->bound;
 	sink->have_threshold = false;
 	sink->early = false;
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
 		sink->threshold_compared[c] = key_traits[sink->base.batch->keybuf.cols[c].kind].needs_comparator;
 	/* computed keys may differ between processes */
 	sink->shared_threshold = key_traits[sink->base.batch->keybuf.cols[0].kind].computed ? NULL : shared_threshold;
-	top_rows_begin(&sink->top, sink->base.env, sink->base.batch);
+	sink->insert = top_rows_suit(env, &batch->keybuf);
 }

@@ -31,7 +31,7 @@
 
 #include "kernel/rec.h"
 #include "miscadmin.h"
-#include "sort/sort_internal.h"
+#include "sort/distinct.h"
 
 /* Keys of a sample.  Its rows lie evenly in the batch. */
 #define SAMPLE_KEYS			1024
@@ -82,7 +82,7 @@ distinct_test(int distinct_cols, const KeyLayout *layout, int key_bits)
 static inline bool
 rows_equal(const SortEnv *env, const Arena *arena, uint32 a, uint32 b)
 {
-	return tiebreak_equal(env->tiebreak, env->distinct, (MinimalTuple) arena_at(arena, a),
+	return tiebreak_equal(env->tiebreak, env->spec.distinct, (MinimalTuple) arena_at(arena, a),
 						  (MinimalTuple) arena_at(arena, b));
 }
 
@@ -138,23 +138,6 @@ distinct_keys(const SortEnv *env, const KeyLayout *layout, SortRecFormat format,
 		}
 	}
 	return kept;
-}
-
-/* Have rows i and j the same normalized keys in the distinct columns? */
-static inline bool
-same_normkeys(const KeyBuffer *keybuf, int ncols, size_t i, size_t j)
-{
-	for (int c = 0; c < ncols; c++)
-	{
-		const KeyBufferColumn *col = &keybuf->cols[c];
-		bool		null = col->nulls != NULL && col->nulls[i];
-
-		if (null != (col->nulls != NULL && col->nulls[j]))
-			return false;
-		if (!null && keybuf_normkey_at(col, i) != keybuf_normkey_at(col, j))
-			return false;
-	}
-	return true;
 }
 
 size_t

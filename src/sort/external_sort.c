@@ -5,9 +5,10 @@
  * Each time memory is full, the batch is sorted and written as a run.  If there are more
  * runs at the end than can be merged at once, neighbouring runs are merged until all
  * remaining runs fit one merge.  The last merge can take several times as many runs as
- * the merges before it, because it reads them in smaller pieces.  Only neighbours are merged, because among equal rows
- * the earlier run must come first.  The last merge is streamed to the node.  If it will
- * be read more than once or backward, it is written as one run.
+ * the merges before it, because it reads them in smaller pieces.  Only neighbours are
+ * merged, because among equal rows the earlier run must come first.  The last merge is
+ * streamed to the node (disk_result.c).  If it will be read more than once or backward, it
+ * is written as one run.
  *
  * All keys of a merge have one layout, made from the key ranges of all rows: it is
  * narrow, and the same for every run.  Keys are made again when rows are read, because
@@ -17,8 +18,7 @@
  * Rows of runs are coded (gpusort.compress_runs), but those of a result that is one run:
  * it is read in both directions.
  *
- * A run may lie on a device instead of in the file (RunSource).  The device may fail
- * during the last merge, so the returned rows are counted and summed.
+ * A run may lie on a device instead of in the file (RunSource).
  */
 #include "postgres.h"
 
@@ -26,6 +26,7 @@
 #include "settings.h"
 #include "sort/key_run.h"
 #include "sort/sort.h"
+#include "sort/run_write.h"
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
 
@@ -39,12 +40,6 @@
 #define PADDING_BYTES	(((UINT64CONST(1) << MINIMAL_TUPLE_PADDING) - 1) << offsetof(MinimalTupleData, mt_padding))
 
 StaticAssertDecl(SizeofMinimalTupleHeader <= DELTA_ROW_MIN, "a row may be shorter than the decoder expects");
-
-static SortResult *result_merge_begin(MergeResult *result, SortEnv *env);
-static SortResult *result_key_merge_begin(KeyMergeResult *result, Runs *runs, KeyMerge *merge);
-static SortResult *result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run);
-static SortResult *result_run_begin(RunResult *result, SortEnv *env, SpillFile *file,
-									SpillRun *run, MemoryContext cxt);
 
 void
 runs_begin(Runs *runs, SortEnv *env, KeyBuffer *keybuf)
@@ -280,7 +275,7 @@ write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const
 static bool
 batch_extends_last_run(const Runs *runs, const KeyBuffer *keybuf)
 {
-	int			ncols = runs->env->distinct > 0 ? Min(runs->env->distinct_cols, keybuf->ncols) : keybuf->ncols;
+	int			ncols = runs->env->drop_duplicates ? Min(runs->env->distinct_cols, keybuf->ncols) : keybuf->ncols;
 
 	if (!runs->extendable || (keybuf->input_order.possible & INPUT_ASCENDING) == 0)
 		return false;
@@ -294,7 +289,7 @@ batch_extends_last_run(const Runs *runs, const KeyBuffer *keybuf)
 		if (!null && keybuf_normkey_at(col, 0) != runs->last_normkey[c])
 			return keybuf_normkey_at(col, 0) > runs->last_normkey[c];
 	}
-	return runs->env->distinct == 0;
+	return !runs->env->drop_duplicates;
 }
 
 /* Remembers the keys of the last row of a run that presorted input may extend. */
@@ -315,7 +310,8 @@ void
 runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
-	bool		whole = sorted->n == keybuf->n || runs->env->distinct > 0;
+	/* without the key buffer, which order_batch() may free, no row's keys are known */
+	bool		whole = keybuf->n > 0 && (sorted->n == keybuf->n || runs->env->drop_duplicates);
 	RunWriter	writer;
 	MemoryContext old;
 
@@ -330,6 +326,16 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 	runs_close(runs, &writer, old);
 	if (whole)
 		note_last_row(runs, keybuf);
+}
+
+/* Writes a row to a run that is read in both directions: its size stands behind it, too. */
+static void
+write_cursor_row(RunWriter *writer, MinimalTuple row)
+{
+	uint64		size = MAXALIGN(row->t_len);
+
+	run_writer_row(writer, row);
+	run_writer_bytes(writer, &size, sizeof(size));
 }
 
 /* Merges n neighbouring runs of rows into one. */
@@ -354,18 +360,11 @@ merge_into_run(Runs *runs, SpillRun **some, int n, bool coded,
 	return run_writer_close(&writer);
 }
 
-/* Format of the records of merged keys. */
-static inline SortRecFormat
-merged_format(const Runs *runs)
-{
-	return runs->layout.total_bits > 64 ? SORT_REC_128 : SORT_REC_PACKED;
-}
-
 /* Merges n neighbouring runs of keys into one.  flat: into an array of records instead of coded keys. */
 static SpillRun *
 merge_keys_into_run(Runs *runs, SpillRun **some, int n, bool flat)
 {
-	SortRecFormat format = merged_format(runs);
+	SortRecFormat format = merged_key_format(&runs->layout);
 	KeyMerge   *merge = key_merge_begin(runs->env, &runs->layout, runs->file, some, n);
 	RunWriter	writer;
 	KeyRunWriter keys;
@@ -431,7 +430,7 @@ merge_rows(Runs *runs, ResultSpace *space)
 				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
 	if (env->spec.random_access)
 		return result_run_begin(&space->run, env, runs->file,
-								merge_into_run(runs, runs->runs, runs->n, false, run_cursor_write_row),
+								merge_into_run(runs, runs->runs, runs->n, false, write_cursor_row),
 								runs->cxt);
 	result = result_merge_begin(&space->merge, env);
 	merge_begin(&space->merge.merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs, runs->n);
@@ -493,251 +492,4 @@ runs_end(Runs *runs)
 	runs->file = NULL;
 	runs->runs = NULL;
 	runs->n = runs->capacity = 0;
-}
-
-/* ------------------------------------------------------------------------
- * Results on disk: the last merge, or one run
- * ------------------------------------------------------------------------
- */
-
-static inline bool
-return_row(MinimalTuple row, TupleTableSlot *slot)
-{
-	if (row == NULL)
-		return false;
-	row_to_slot(slot, row);
-	return true;
-}
-
-/* All rows of the round were returned; a device may fail with the following rows. */
-static void
-count_returned(SortResult *result, const Merge *merge)
-{
-	for (size_t i = 0; i < merge->n; i++)
-	{
-		const char *row = arena_at(&merge->windows, merge->rids[i]);
-
-		result->returned_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
-	}
-	result->returned += merge->n;
-}
-
-static bool
-merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
-{
-	Merge	   *merge = &((MergeResult *) result)->merge;
-	MinimalTuple row;
-
-	Assert(forward);
-	if (merge->sources && merge->next == merge->n)
-		count_returned(result, merge);
-	row = merge_next(merge);
-	result->failed = merge->failed;
-	return return_row(row, slot);
-}
-
-/* Skips rows of the current round.  Its windows keep them, so count_returned() can still read them. */
-static uint64
-merge_result_skip(SortResult *result, uint64 rows)
-{
-	Merge	   *merge = &((MergeResult *) result)->merge;
-
-	rows = Min(rows, merge->n - merge->next);
-	merge->next += rows;
-	return rows;
-}
-
-/* The rows of the current round; a device may fail with the following rounds. */
-static uint64
-merge_result_ahead(SortResult *result, bool *all)
-{
-	const Merge *merge = &((const MergeResult *) result)->merge;
-
-	*all = false;
-	return merge->n - merge->next;
-}
-
-static void
-merge_result_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
-{
-	const Merge *merge = &((const MergeResult *) result)->merge;
-
-	(void) return_row((MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next + i]), slot);
-}
-
-static int
-merge_result_take(SortResult *result, MinimalTuple *rows)
-{
-	Merge	   *merge = &((MergeResult *) result)->merge;
-	int			n = (int) Min(RESULT_TAKE, merge->n - merge->next);
-
-	for (int i = 0; i < n; i++)
-	{
-		rows[i] = (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next++]);
-		__builtin_prefetch(rows[i]);
-	}
-	return n;
-}
-
-static const ResultMethods merge_methods = {
-	.kind = RESULT_MERGE,
-	.next = merge_result_next,
-	.rewind = result_once,
-	.mark = result_once,
-	.restore = result_once,
-	.skip = merge_result_skip,
-	.ahead = merge_result_ahead,
-	.peek = merge_result_peek,
-	.take = merge_result_take,
-	.end = result_holds_nothing
-};
-
-static bool
-run_next(SortResult *result, bool forward, TupleTableSlot *slot)
-{
-	RunResult  *run = (RunResult *) result;
-	MemoryContext old = MemoryContextSwitchTo(run->cxt);
-	MinimalTuple row = run_cursor_next(&run->cursor, forward);
-
-	MemoryContextSwitchTo(old);
-	return return_row(row, slot);
-}
-
-static void
-run_rewind(SortResult *result)
-{
-	run_cursor_rewind(&((RunResult *) result)->cursor);
-}
-
-static void
-run_mark(SortResult *result)
-{
-	run_cursor_mark(&((RunResult *) result)->cursor);
-}
-
-static void
-run_restore(SortResult *result)
-{
-	run_cursor_restore(&((RunResult *) result)->cursor);
-}
-
-static const ResultMethods run_methods = {
-	.kind = RESULT_PLAIN,
-	.next = run_next,
-	.rewind = run_rewind,
-	.mark = run_mark,
-	.restore = run_restore,
-	.end = result_holds_nothing
-};
-
-/* The caller begins the merge. */
-static SortResult *
-result_merge_begin(MergeResult *result, SortEnv *env)
-{
-	memset(result, 0, sizeof(*result));
-	result->base.methods = &merge_methods;
-	result->base.env = env;
-	return &result->base;
-}
-
-static SortResult *
-result_run_begin(RunResult *result, SortEnv *env, SpillFile *file, SpillRun *run,
-				 MemoryContext cxt)
-{
-	memset(result, 0, sizeof(*result));
-	result->base.methods = &run_methods;
-	result->base.env = env;
-	run_cursor_open(&result->cursor, file, run);
-	result->cxt = cxt;
-	return &result->base;
-}
-
-/* ------------------------------------------------------------------------
- * The same for keys without rows
- * ------------------------------------------------------------------------
- */
-
-/* Begins a result of merged keys. */
-static void
-read_merged_keys(KeysResult *keys, Runs *runs)
-{
-	Sorted		sorted = {
-		.format = merged_format(runs),
-		.layout = runs->layout
-	};
-
-	(void) result_keys_begin(keys, runs->env, runs->keybuf, &sorted);
-}
-
-static bool
-key_merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
-{
-	ArrayResult *array = (ArrayResult *) result;
-	KeyReader  *reader = &((KeysResult *) result)->reader;
-
-	Assert(forward);
-	if (array->pos >= array->n)
-	{
-		array->n = key_merge_next(((KeyMergeResult *) result)->merge, &reader->keys);
-		array->pos = 0;
-		reader->start = reader->count = 0;
-	}
-	return result_keys_next(result, forward, slot);
-}
-
-/* The keys of the current round. */
-static uint64
-key_merge_result_ahead(SortResult *result, bool *all)
-{
-	const ArrayResult *array = (const ArrayResult *) result;
-
-	*all = false;
-	return array->n - array->pos;
-}
-
-static const ResultMethods key_merge_methods = {
-	.kind = RESULT_KEYS,
-	.next = key_merge_result_next,
-	.rewind = result_once,
-	.mark = result_once,
-	.restore = result_once,
-	.skip = result_array_skip,
-	.ahead = key_merge_result_ahead,
-	.peek = result_keys_peek,
-	.end = result_holds_nothing
-};
-
-static SortResult *
-result_key_merge_begin(KeyMergeResult *result, Runs *runs, KeyMerge *merge)
-{
-	memset(result, 0, sizeof(*result));
-	read_merged_keys(&result->keys, runs);
-	result->keys.array.base.methods = &key_merge_methods;
-	result->merge = merge;
-	return &result->keys.array.base;
-}
-
-static const ResultMethods key_run_methods = {
-	.kind = RESULT_KEYS,
-	.next = result_keys_next,
-	.rewind = result_array_rewind,
-	.mark = result_array_mark,
-	.restore = result_array_restore,
-	.skip = result_array_skip,
-	.end = result_holds_nothing
-};
-
-static SortResult *
-result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run)
-{
-	KeyReader  *reader = &result->keys.reader;
-
-	memset(result, 0, sizeof(*result));
-	read_merged_keys(&result->keys, runs);
-	result->keys.array.base.methods = &key_run_methods;
-	result->keys.array.n = run->rows;
-	run_cursor_open(&result->cursor, runs->file, run);
-	reader->cursor = &result->cursor;
-	reader->block = palloc(KEY_READER_ROWS * sort_rec_size(reader->format));
-	return &result->keys.array.base;
 }

@@ -171,7 +171,7 @@ key_merge_begin(SortEnv *env, const KeyLayout *layout, SpillFile *file, SpillRun
 	merge->nruns = nruns;
 	merge->window = reads.window;
 	merge->runs = palloc0(nruns * sizeof(KeyMergeRun));
-	if (env->distinct > 0)
+	if (env->drop_duplicates)
 		merge->distinct_mask = distinct_mask(distinct_test(env->distinct_cols, layout, layout->total_bits).cut);
 	merge->recs_size = TYPEALIGN(64, n * sort_rec_size(format_of(layout)));
 	bulk_reserve(env->bulk, &env->recs, 2 * merge->recs_size + n, 0);
@@ -472,7 +472,7 @@ key_merge_next(KeyMerge *merge, const void **recs)
 		if (n == 0)
 			break;
 		sorted = sort_keys(merge, n, parts, least);
-		if (merge->env->distinct > 0)
+		if (merge->env->drop_duplicates)
 			n = drop_same_keys(merge, &sorted, n);
 		*recs = sorted;
 	} while (n == 0);

@@ -287,7 +287,7 @@ reserve(KeyRunReader *reader, Size need)
 			return false;
 		memmove(reader->buf, reader->buf + reader->pos, left);
 		reader->pos = 0;
-		reader->len = left + run_read_piece(reader->file, reader->run, &reader->next, reader->buf + left,
+		reader->len = left + spill_read_piece(reader->file, reader->run, &reader->next, reader->buf + left,
 											reader->piece);
 	}
 	return true;

@@ -106,9 +106,16 @@ extern KeyMerge *key_merge_begin(struct SortEnv *env, const KeyLayout *layout, S
 								 int nruns);
 extern void key_merge_end(KeyMerge *merge);
 
+/* Format of the records of merged keys. */
+static inline SortRecFormat
+merged_key_format(const KeyLayout *layout)
+{
+	return layout->total_bits > 64 ? SORT_REC_128 : SORT_REC_PACKED;
+}
+
 /*
- * The next keys in order, as records: SORT_REC_PACKED up to 64 bits, otherwise
- * SORT_REC_128.  Returns their number; 0 at the end.  They are valid until the next call.
+ * The next keys in order, as records of that format.  Returns their number; 0 at the end.
+ * They are valid until the next call.
  */
 extern size_t key_merge_next(KeyMerge *merge, const void **recs);
 

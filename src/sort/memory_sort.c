@@ -280,7 +280,8 @@ extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *res
 {
 	size_t		n = records->n;
 	uint32	   *rids = result;
-	bool		exact = records->exact;
+	/* equal rows are found among ties */
+	bool		exact = records->exact && env->spec.on_equal == NULL;
 	int			rid_bits = records->begin_bit;
 	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
 	TieGroups	groups;
@@ -291,6 +292,7 @@ extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *res
 #define REC64_EQUAL(a, b)	((a).key == (b).key)
 #define REC128_EQUAL(a, b)	((a).hi == (b).hi && (a).lo == (b).lo)
 
+	tiebreak_on_equal(env->tiebreak, env->spec.on_equal, env->spec.on_equal_arg);
 	tie_groups_begin(&groups, env->tiebreak, &batch->arena, rids);
 	switch (records->format)
 	{
@@ -305,6 +307,8 @@ extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *res
 			break;
 	}
 	env->report.ties += tie_groups_end(&groups);
+	/* merges have other rows */
+	tiebreak_on_equal(env->tiebreak, NULL, NULL);
 	sorted->rids = rids;
 	sorted->n = n;
 	free_other(env, rids);
@@ -361,11 +365,18 @@ extract_distinct_rids(SortEnv *env, const Batch *batch, const Records *records, 
 	free_other(env, rids);
 }
 
+/* Does a call of order_batch() with these flags drop duplicates? */
+static inline bool
+drops_duplicates(const SortEnv *env, int flags)
+{
+	return env->drop_duplicates && (flags & ORDER_KEEP_DUPLICATES) == 0;
+}
+
 /* Sets the result from sorted records. */
 static void
-take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, Sorted *sorted)
+take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, int flags, Sorted *sorted)
 {
-	if (env->distinct > 0)
+	if (drops_duplicates(env, flags))
 		extract_distinct_rids(env, batch, records, result, sorted);
 	else
 		extract_rids(env, batch, records, result, sorted);
@@ -386,9 +397,19 @@ count_ties(const uint64 *words, size_t n, int rid_bits)
  * ------------------------------------------------------------------------
  */
 
+/* Is there room for records of whole keys?  Unless the batch economizes, sort_cost() has counted them. */
+static bool
+whole_keys_fit(const SortEnv *env, const Batch *batch, const KeyLayout *layout)
+{
+	Size		recs = batch->keybuf.n * sort_rec_size(layout->total_bits <= 64 ? SORT_REC_64 : SORT_REC_128);
+
+	return batch->freed_cost == 0 ||
+		arena_used(&batch->arena) + Max(batch->keybuf.bytes + recs, 2 * recs) <= env->limit;
+}
+
 /* Sorts rows by packed records, or by whole keys if those have many ties. */
 static void
-order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal,
+order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal, int flags,
 		   Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
@@ -396,6 +417,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	int			rid_bits = keybuf_rid_bits(keybuf);
 	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
 	bool		whole = (key_bits == layout->total_bits);
+	bool		economizes = batch->freed_cost > 0 && !gpusort_verify;
 	KeyLayout	quantized;
 	Records		records = {0};
 	void	   *result;
@@ -412,12 +434,18 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	pack_records(keybuf, records.layout, SORT_REC_PACKED, key_bits, rid_bits, env->recs.ptr, &records.order);
 	if (gpusort_verify)
 		verify_input_order(keybuf, &records.order);
-	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits))
+	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits) || !whole_keys_fit(env, batch, layout))
 	{
-		result = run_kernel(env, batch, &records, refusal);
-		if (whole || count_ties(result, n, rid_bits) <= n / TIES_MAX_FRACTION)
+		/* no room for keys beside scratch: ties are left to the rows */
+		if (economizes)
 		{
-			take_result(env, batch, &records, result, sorted);
+			sort_env_note_memory(env, batch_held(batch));
+			batch_free_keys(batch, env->bulk);
+		}
+		result = run_kernel(env, batch, &records, refusal);
+		if (whole || economizes || count_ties(result, n, rid_bits) <= n / TIES_MAX_FRACTION)
+		{
+			take_result(env, batch, &records, result, flags, sorted);
 			return;
 		}
 	}
@@ -432,11 +460,91 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(records.format), 0);
 	pack_records(keybuf, layout, records.format, 0, 0, env->recs.ptr, &records.order);
 	sort_env_note_memory(env, batch_held(batch));
-	/* a bounded sort and gpusort.verify need the key buffer again */
-	if (env->bound == 0 && !env->keep_keys && !gpusort_verify)
+	if ((flags & ORDER_KEEP_KEYS) == 0 && !gpusort_verify)
 		batch_free_keys(batch, env->bulk);
 	result = run_kernel(env, batch, &records, refusal);
-	take_result(env, batch, &records, result, sorted);
+	take_result(env, batch, &records, result, flags, sorted);
+}
+
+/* The row of key i of a sort with TIDs. */
+static MinimalTuple
+row_of_key(const SortEnv *env, KeyReader *reader, size_t i, size_t n)
+{
+	Datum		values[KEY_MAX_COLUMNS];
+	bool		isnull[KEY_MAX_COLUMNS];
+	ItemPointerData tid;
+	MinimalTuple row;
+
+	if (!key_reader_has(reader, i))
+		key_reader_decode(reader, i, n);
+	key_reader_row(reader, i, values, isnull);
+	row = palloc(row_writer_room(env->writer, values, isnull));
+	(void) row_writer_write(env->writer, values, isnull, (char *) row);
+	tid_of_rid(reader->decoded->rids[i - reader->start], &tid);
+	row_set_tid((char *) row, &tid);
+	return row;
+}
+
+/* Calls on_equal for keys i and j. */
+static void
+found_equal_keys(const SortEnv *env, KeyReader *reader, size_t i, size_t j, size_t n)
+{
+	MinimalTuple a = row_of_key(env, reader, i, n);
+	MinimalTuple b = row_of_key(env, reader, j, n);
+
+	env->spec.on_equal(env->spec.on_equal_arg, a, b);
+	pfree(a);
+	pfree(b);
+}
+
+#define EQUAL_KEYS(rec_t, rid_of, equal_keys) \
+	do { \
+		const rec_t *recs = sorted->keys; \
+		for (size_t i = 1; i < sorted->n; i++) \
+		{ \
+			if (likely(!equal_keys(recs[i], recs[i - 1]))) \
+			{ \
+				start = i; \
+				called = false; \
+				continue; \
+			} \
+			if (called || (rid_of(recs[i]) & TID_RID_DEAD) != 0) \
+				continue; \
+			for (; (rid_of(recs[start]) & TID_RID_DEAD) != 0 && start < i; start++) \
+				; \
+			if (start == i) \
+				continue; \
+			found_equal_keys(env, &reader, start, i, sorted->n); \
+			if (++calls == EQUAL_ROWS_MAX) \
+				break; \
+			called = true; \
+		} \
+	} while (0)
+
+/* Calls on_equal for sorted keys with TIDs. */
+static void
+find_equal_keys(SortEnv *env, const KeyBuffer *keybuf, const Sorted *sorted)
+{
+	int			rid_bits = sorted->rid_bits;
+	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
+	size_t		start = 0;		/* of the equal keys; rows before are dead */
+	bool		called = false; /* for these keys */
+	int			calls = 0;
+	KeyReader	reader;
+
+	key_reader_begin(&reader, env, keybuf, sorted);
+	switch (sorted->format)
+	{
+		case SORT_REC_PACKED:
+			EQUAL_KEYS(uint64, WORD_RID, WORD_EQUAL);
+			break;
+		case SORT_REC_64:
+			EQUAL_KEYS(SortRec64, REC_RID, REC64_EQUAL);
+			break;
+		case SORT_REC_128:
+			EQUAL_KEYS(SortRec128, REC_RID, REC128_EQUAL);
+			break;
+	}
 }
 
 /* Sorts keys without rows. */
@@ -470,6 +578,8 @@ order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	sorted->layout = *layout;
 	sorted->n = records.n;
 	free_other(env, sorted->keys);
+	if (env->spec.on_equal != NULL)
+		find_equal_keys(env, keybuf, sorted);
 }
 
 /* ------------------------------------------------------------------------
@@ -512,11 +622,12 @@ report_presorted(SortEnv *env, const KeyBuffer *keybuf)
  * its result and is not handled here.
  */
 static bool
-presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
+presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
 	uint32	   *rids;
+	TieGroups	groups;
 
 	input_order_check(keybuf);
 	if (keybuf->input_order.possible == 0 || env->spec.keys_only || gpusort_verify ||
@@ -536,9 +647,21 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
 			rids[i] = keybuf->rids[n - 1 - i];
 	}
 	report_presorted(env, keybuf);
+	if (env->spec.on_equal != NULL)
+	{
+		tiebreak_on_equal(env->tiebreak, env->spec.on_equal, env->spec.on_equal_arg);
+		tie_groups_begin(&groups, env->tiebreak, &batch->arena, rids);
+		for (size_t i = 1; i < n; i++)
+		{
+			if (same_normkeys(keybuf, keybuf->ncols, i, i - 1))
+				tie_groups_equal(&groups, i);
+		}
+		(void) tie_groups_end(&groups);
+		tiebreak_on_equal(env->tiebreak, NULL, NULL);
+	}
 	sorted->rids = rids;
 	sorted->n = n;
-	if (env->distinct > 0)
+	if (drops_duplicates(env, flags))
 	{
 		sorted->n = distinct_presorted(env, batch, (keybuf->input_order.possible & INPUT_ASCENDING) == 0, rids);
 		env->report.dropped_in_batches += n - sorted->n;
@@ -551,13 +674,14 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
  * ------------------------------------------------------------------------
  */
 OffloadJob *
-order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sorted *sorted)
+order_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	OffloadRefusal refusal = {0};
 	OffloadJob *streaming;
+	bool		in_cache = (flags & ORDER_IN_CACHE) != 0 && !env->spec.keys_only && gpusort_forced_algorithm() == NULL;
 
 	sorted->n = 0;
 	sorted->rids = NULL;
@@ -567,7 +691,7 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 		return NULL;
 
 	progress_phase(&env->progress, PROGRESS_SORT);
-	if (presorted_batch(env, batch, early, sorted))
+	if (presorted_batch(env, batch, early, flags, sorted))
 		return NULL;
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&layout, keybuf, ranges);
@@ -575,10 +699,9 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
-	/* a batch of rows that is sorted in the cache gains nothing on a device */
-	if ((early != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
-		(!env->keep_keys || env->spec.keys_only || gpusort_forced_algorithm() != NULL) &&
-		sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
+	if ((early != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) && !in_cache &&
+		sort_offload->sort_keys(env, batch, early, &layout, (flags & ORDER_MAY_STREAM) != 0, sorted, &streaming,
+								&refusal))
 	{
 		if (!env->spec.keys_only)
 			return streaming;
@@ -586,8 +709,8 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 	else if (env->spec.keys_only)
 		order_keys(env, batch, &layout, &refusal, sorted);
 	else
-		order_rows(env, batch, &layout, &refusal, sorted);
-	if (env->spec.keys_only && env->distinct > 0)
+		order_rows(env, batch, &layout, &refusal, flags, sorted);
+	if (env->spec.keys_only && drops_duplicates(env, flags))
 	{
 		size_t		n = sorted->n;
 
@@ -622,8 +745,7 @@ receive_more(ArrayResult *array)
 		Sorted		sorted;
 
 		/* a streamed result has duplicates, too, so the new one must have them */
-		env->distinct = 0;
-		(void) order_batch(env, array->batch, NULL, false, &sorted);
+		(void) order_batch(env, array->batch, NULL, ORDER_KEEP_DUPLICATES, &sorted);
 		progress_phase(&env->progress, PROGRESS_EMIT);
 		sort_offload->check_returned(job, &sorted, array->pos);
 		array->n = sorted.n;
@@ -666,10 +788,10 @@ static const ResultMethods streamed_rows_methods = {
 };
 
 SortResult *
-order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, ResultSpace *space)
+order_result(SortEnv *env, Batch *batch, OffloadJob *early, int flags, ResultSpace *space)
 {
 	Sorted		sorted;
-	OffloadJob *streaming = order_batch(env, batch, early, may_stream, &sorted);
+	OffloadJob *streaming = order_batch(env, batch, early, flags, &sorted);
 	SortResult *result;
 
 	if (env->bound > 0)
@@ -728,9 +850,7 @@ distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set)
 	size_t		n = batch->keybuf.n;
 	Sorted		sorted;
 
-	env->keep_keys = true;
-	(void) order_batch(env, batch, NULL, false, &sorted);
-	env->keep_keys = false;
+	(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_IN_CACHE, &sorted);
 	if (sorted.n < n && env->spec.keys_only)
 		keep_keys(env, batch, &sorted);
 	else if (sorted.n < n)

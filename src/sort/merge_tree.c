@@ -5,7 +5,7 @@
  * The merge is a binary tree of two-way merges.  Each node merges a batch of rows
  * ahead and holds them as items, a row's address followed by its key.  A step
  * compares two adjacent keys and copies one item without a branch; it waits only
- * for keys in the first-level cache.  A tree of losers needs fewer comparisons
+ * for keys in the first-level cache.  A loser tree needs fewer comparisons
  * with many streams, but each waits for the one before.
  *
  * Rows are returned where they lie.  The merge does not read them, except to
@@ -15,7 +15,9 @@
  * A source is asked for its next rows when its leaf and all nodes above the leaf
  * have no items.  So the caller has returned all rows that the source gave before,
  * and the source may release them.  With a batch of one row the tree holds one row
- * of each stream.
+ * of each stream.  If then a stream gives two rows in succession, the least of the
+ * other streams' rows is found, and the following rows of the stream are compared with
+ * that row only.  So streams that follow each other cost one comparison a row.
  *
  * Of rows that are equal in the distinct columns, the first is returned, if the owner
  * wants that.
@@ -27,8 +29,9 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "sort/sort.h"
-#include "sort/sort_internal.h"
+#include "sort/distinct.h"
+#include "sort/merge_tree.h"
+#include "sort/sort_env.h"
 #include "tiebreak/tiebreak.h"
 
 /* Units of RowPlace in a cache line. */
@@ -42,6 +45,7 @@ typedef struct MergeNode
 {
 	const char *items;			/* rows merged ahead */
 	uint32		n;				/* number of items */
+	int			first;			/* number of its first stream */
 	bool		ended;			/* no more rows will come */
 	struct MergeNode *a;		/* NULL in a leaf */
 	struct MergeNode *b;
@@ -152,20 +156,85 @@ node_more(MergeTree *tree, MergeNode *node)
 	node->ended = (node->n == 0);
 }
 
-/* Builds the tree for these streams, from *space on, which it advances. */
+/* Does the first row of one node sort before that of another node, with other streams? */
+static inline bool
+node_before(MergeTree *tree, const MergeNode *node, const MergeNode *other)
+{
+	return tree->wide ? wide_before(tree, node, other) : narrow_before(tree, node, other);
+}
+
+/*
+ * Finds the stream of the last row: its leaf and all nodes above are empty.  If least
+ * is not NULL, sets it to the least of the other streams' rows; NULL: there is none.
+ */
 static MergeNode *
-build_node(const MergeTree *tree, MergeSource **sources, int n, char **space)
+last_stream(MergeTree *tree, MergeNode **least)
+{
+	MergeNode  *node = tree->root;
+
+	if (least != NULL)
+		*least = NULL;
+	while (node->a != NULL)
+	{
+		bool		in_a = node->a->n == 0 && !node->a->ended;
+		MergeNode  *other = in_a ? node->b : node->a;
+
+		if (least != NULL && other->n > 0 && (*least == NULL || node_before(tree, other, *least)))
+			*least = other;
+		node = in_a ? node->a : node->b;
+	}
+	return node;
+}
+
+/*
+ * Refills the root of a tree with batches of one row.  If the last two rows came from
+ * one stream, its next row probably comes first, too.  Then the nodes above the
+ * stream's leaf stay empty.
+ */
+static void
+next_row(MergeTree *tree)
+{
+	MergeNode  *root = tree->root;
+	MergeNode  *before = tree->stream;
+
+	if (!tree->again)
+	{
+		tree->stream = last_stream(tree, NULL);
+		tree->again = tree->stream == before && before != root;
+		if (tree->again)
+			(void) last_stream(tree, &tree->least);
+	}
+	if (tree->again)
+	{
+		stream_more(tree, tree->stream);
+		tree->again = tree->stream->n > 0 &&
+			(tree->least == NULL || node_before(tree, tree->stream, tree->least));
+	}
+	if (!tree->again)
+	{
+		node_more(tree, root);
+		return;
+	}
+	root->items = tree->stream->items;
+	root->n = 1;
+	tree->stream->n = 0;
+}
+
+/* Builds the tree for streams from this number on, from *space on, which it advances. */
+static MergeNode *
+build_node(const MergeTree *tree, MergeSource **sources, int first, int n, char **space)
 {
 	MergeNode  *node = (MergeNode *) *space;
 
 	memset(node, 0, offsetof(MergeNode, space));
+	node->first = first;
 	*space += node_size(tree);
 	if (n == 1)
-		node->source = sources[0];
+		node->source = sources[first];
 	else
 	{
-		node->a = build_node(tree, sources, n / 2, space);
-		node->b = build_node(tree, sources + n / 2, n - n / 2, space);
+		node->a = build_node(tree, sources, first, n / 2, space);
+		node->b = build_node(tree, sources, first + n / 2, n - n / 2, space);
 	}
 	return node;
 }
@@ -191,7 +260,7 @@ merge_tree_create(MergeSource **sources, int n, uint32 batch, const SortSpec *sp
 	if (n > 0)
 	{
 		space = palloc((2 * n - 1) * node_size(tree));
-		tree->root = build_node(tree, sources, n, &space);
+		tree->root = build_node(tree, sources, 0, n, &space);
 	}
 	return tree;
 }
@@ -215,7 +284,10 @@ merge_tree_more(MergeTree *tree)
 	root->n = 0;
 	do
 	{
-		node_more(tree, root);
+		if (tree->batch == 1 && tree->total > 0)
+			next_row(tree);
+		else
+			node_more(tree, root);
 		if (tree->distinct == 0 || root->n == 0)
 			break;
 		if (tree->wide)

@@ -41,6 +41,18 @@ MERGE		(b_first) (MergeTree *tree, const MERGE (Item) *a, const MERGE (Item) *b,
 	return b->key < a->key;
 }
 
+/* Does the first item of a node sort before that of another node, with other streams? */
+static bool
+MERGE		(before) (MergeTree *tree, const MergeNode *node, const MergeNode *other)
+{
+	const		MERGE (Item) *item = (const MERGE (Item) *) node->items;
+	const		MERGE (Item) *other_item = (const MERGE (Item) *) other->items;
+	bool		exact = tree->exact && !tree->by_tid;
+
+	return node->first < other->first ? !MERGE (b_first) (tree, item, other_item, exact) :
+		MERGE (b_first) (tree, other_item, item, exact);
+}
+
 /* Returns how many of the first n rows of the merge come from a: a binary search. */
 static pg_attribute_always_inline uint32
 MERGE		(split) (MergeTree *tree, const MERGE (Item) *a, const MERGE (Item) *b, uint32 n, bool exact)

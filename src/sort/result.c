@@ -17,8 +17,8 @@
 #include "postgres.h"
 
 #include "key/key.h"
-#include "sort/sort.h"
-#include "sort/sort_internal.h"
+#include "sort/memory_result.h"
+#include "sort/offload.h"
 
 void
 result_once(SortResult *result)
@@ -273,8 +273,6 @@ keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
 {
 	int			bits = 0;
 
-	if (nkeys > KEY_MAX_COLUMNS)
-		return false;
 	for (int k = 0; k < nkeys; k++)
 	{
 		if (!key_traits[keys[k].kind].decodable)
@@ -285,7 +283,7 @@ keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
 	if (bits > 128)
 		return false;
 
-	for (int att = 0; att < desc->natts; att++)
+	for (int att = 0; desc != NULL && att < desc->natts; att++)
 	{
 		bool		found = false;
 

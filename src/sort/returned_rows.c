@@ -24,7 +24,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "sort/sort.h"
+#include "sort/returned_rows.h"
 #include "store/store.h"
 #include "tiebreak/tiebreak.h"
 #include "utils/memutils.h"

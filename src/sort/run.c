@@ -2,251 +2,25 @@
  * run.c
  *	  Sorted runs: rows in temporary files, or read from a source.
  *
- * All runs of a sort share one spill file.  It is divided into extents of 8 kB to
- * 64 kB, depending on the memory limit.  Bytes are transferred directly between the
- * file and the buffer of a writer or reader.  A writer writes several adjacent extents
- * at once.  A reader reads an extent, or less when many runs are merged.  Extents that
- * have been read are written again, so a merge needs little more disk space than the
- * rows take.  logtape.c does the same per block, but each block passes two more
- * buffers and takes a system call of its own.
- *
- * The spill file consists of segments of 1 GB, as a BufFile does.  The server
- * manages them: OpenTemporaryFile() spreads them over the temporary tablespaces,
- * temp_file_limit and log_temp_files apply, pg_stat_database counts them, and
- * EXPLAIN (BUFFERS) counts reads and writes.  The resource owner closes them on
- * ERROR, and the server removes them after a crash.
- *
  * Rows of a coded run are stored as differences to the row before.  That halves the bytes
  * of rows with short columns, because headers, upper bytes of numbers and leading key
  * columns repeat.  On processors with the right instructions, coding and decoding a row
  * takes less time than copying the saved bytes to the file's memory and back.
  *
- * Memory policy: the spill file has lists of segments and extents only, in the
- * memory context in which it was created.  A writer has a buffer of one extent, or of
- * 1/32 of the memory limit, and room for a coded row or a block of keys.  A reader uses
- * the buffer of its caller, and a larger one of its own while a row that does not fit is
- * the next one.  An ERROR leaves buffers to their memory context.
+ * Memory policy: a writer has a buffer of one extent, or of 1/32 of the memory limit, and
+ * room for a coded row or a block of keys.  A reader uses the buffer of its caller, and a
+ * larger one of its own while a row that does not fit is the next one.  An ERROR leaves
+ * buffers to their memory context.
  */
 #include "postgres.h"
 
-#include "commands/tablespace.h"
-#include "compat.h"
-#include "executor/instrument.h"
-#include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "sort/run.h"
-#include "storage/bufmgr.h"
-#include "utils/memutils.h"
-
-#define EXTENT_MAX		((Size) 64 * 1024)
-#define WRITE_MAX		((Size) 256 * 1024)
-#define SEGMENT_SIZE	((Size) 1024 * 1024 * 1024)
 
 /* For longer rows, in pieces, the reader allocates a buffer while it reads them. */
 #define LONG_ROW_PIECES	4
 
 /* Least room for rows that are decoded at a time. */
 #define DECODED_MIN		((Size) 512)
-
-/* ---- Spill file ---- */
-
-/* Size of an extent for a sort with this memory limit. */
-static Size
-extent_size(Size memory)
-{
-	Size		extent = EXTENT_MAX;
-
-	/* a merge of about 80 runs, read by whole extents, should fit the memory */
-	while (extent > BLCKSZ && extent * 128 > memory)
-		extent /= 2;
-	return extent;
-}
-
-/*
- * Size of a writer's buffer.  The kernel takes a file's memory in pieces as large as
- * the writes, and large pieces cost less.
- */
-static Size
-write_size(Size memory, Size extent)
-{
-	Size		size = WRITE_MAX;
-
-	while (size > extent && size * 32 > memory)
-		size /= 2;
-	return size;
-}
-
-SpillFile *
-spill_open(Size memory)
-{
-	SpillFile  *file = palloc0(sizeof(SpillFile));
-
-	PrepareTempTablespaces();
-	file->resowner = CurrentResourceOwner;
-	file->extent = extent_size(memory);
-	file->write = write_size(memory, file->extent);
-	file->segment_extents = SEGMENT_SIZE / file->extent;
-	return file;
-}
-
-static void
-add_segment(SpillFile *file)
-{
-	ResourceOwner old = CurrentResourceOwner;
-	Size		size = (file->nsegments + 1) * sizeof(File);
-
-	/* a segment has 1 GB: growing the list by one entry is cheap */
-	file->segments = file->segments == NULL ?
-		MemoryContextAlloc(GetMemoryChunkContext(file), size) : repalloc(file->segments, size);
-	/* the current resource owner may be that of a subtransaction */
-	CurrentResourceOwner = file->resowner;
-	file->segments[file->nsegments] = OpenTemporaryFile(false);
-	CurrentResourceOwner = old;
-	file->nsegments++;
-}
-
-/* Offset of an extent in its segment. */
-static off_t
-extent_offset(const SpillFile *file, uint32 extent)
-{
-	return (off_t) (extent % file->segment_extents) * file->extent;
-}
-
-void
-spill_close(SpillFile *file)
-{
-	for (uint32 i = 0; i < file->nsegments; i++)
-		FileClose(file->segments[i]);
-	if (file->segments != NULL)
-		pfree(file->segments);
-	if (file->free != NULL)
-		pfree(file->free);
-	pfree(file);
-}
-
-/* Appends to a growing list of extent numbers. */
-static void
-extent_list_add(uint32 **list, uint32 *n, uint32 *capacity, uint32 extent)
-{
-	if (*n == *capacity)
-	{
-		uint32		grown = Max(16, *capacity * 2);
-
-		if (*list == NULL)
-			*list = palloc(grown * sizeof(uint32));
-		else
-			*list = repalloc_huge(*list, (Size) grown * sizeof(uint32));
-		*capacity = grown;
-	}
-	(*list)[(*n)++] = extent;
-}
-
-/* Writes adjacent extents of one segment, from extent on. */
-static void
-write_extents(SpillFile *file, uint32 extent, const char *data, Size size)
-{
-	File		segment;
-	instr_time	start;
-	instr_time	end;
-
-	CHECK_FOR_INTERRUPTS();
-	if (extent / file->segment_extents == file->nsegments)
-		add_segment(file);
-	segment = file->segments[extent / file->segment_extents];
-	if (track_io_timing)
-		INSTR_TIME_SET_CURRENT(start);
-	if (FileWrite(segment, unconstify(char *, data), size,
-				  extent_offset(file, extent), WAIT_EVENT_BUFFILE_WRITE) != size)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write to file \"%s\": %m", FilePathName(segment))));
-	if (track_io_timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_write_time, end, start);
-	}
-	pgBufferUsage.temp_blks_written += (size + BLCKSZ - 1) / BLCKSZ;
-}
-
-void
-spill_write(SpillFile *file, SpillRun *run, const char *data, Size size)
-{
-	while (size > 0)
-	{
-		uint32		first = file->nfree > 0 ? file->free[--file->nfree] : file->nextents++;
-		Size		part = Min(size, file->extent);
-
-		extent_list_add(&run->extents, &run->nextents, &run->capacity, first);
-		/* at the file's end, extents are adjacent */
-		while (part < size && first + part / file->extent == file->nextents &&
-			   file->nextents % file->segment_extents != 0)
-		{
-			extent_list_add(&run->extents, &run->nextents, &run->capacity, file->nextents++);
-			part += Min(size - part, file->extent);
-		}
-		write_extents(file, first, data, part);
-		run->bytes += part;
-		data += part;
-		size -= part;
-	}
-}
-
-/* Reads size bytes of an extent, from an offset in it. */
-static void
-read_extent(SpillFile *file, uint32 extent, Size offset, char *buf, Size size)
-{
-	File		segment = file->segments[extent / file->segment_extents];
-	instr_time	start;
-	instr_time	end;
-	int			got;
-
-	CHECK_FOR_INTERRUPTS();
-	if (track_io_timing)
-		INSTR_TIME_SET_CURRENT(start);
-	got = FileRead(segment, buf, size, extent_offset(file, extent) + offset, WAIT_EVENT_BUFFILE_READ);
-	if (got < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read file \"%s\": %m", FilePathName(segment))));
-	if (got != size)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("could not read file \"%s\": read only %d of %zu bytes",
-						FilePathName(segment), got, size)));
-	if (track_io_timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_read_time, end, start);
-	}
-	/* a block that is read in pieces counts once */
-	pgBufferUsage.temp_blks_read += (offset + size + BLCKSZ - 1) / BLCKSZ - (offset + BLCKSZ - 1) / BLCKSZ;
-}
-
-Size
-spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf)
-{
-	Size		size = Min(file->extent, run->bytes - (uint64) i * file->extent);
-
-	Assert(i < run->nextents);
-	read_extent(file, run->extents[i], 0, buf, size);
-	return size;
-}
-
-/* Frees the run's i-th extent for writing. */
-static void
-spill_release(SpillFile *file, const SpillRun *run, uint32 i)
-{
-	extent_list_add(&file->free, &file->nfree, &file->free_capacity, run->extents[i]);
-}
-
-/* Reads the run's last extent into buf and removes it from the run. */
-static void
-spill_take_back(SpillFile *file, SpillRun *run, char *buf)
-{
-	run->bytes -= spill_read(file, run, run->nextents - 1, buf);
-	spill_release(file, run, run->nextents - 1);
-	run->nextents--;
-}
 
 /* ---- Writing runs ---- */
 
@@ -474,20 +248,6 @@ run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Si
 	reader->headroom = headroom;
 }
 
-Size
-run_read_piece(SpillFile *file, const SpillRun *run, uint64 *next, char *to, Size size)
-{
-	uint32		i = *next / file->extent;
-	Size		offset = *next % file->extent;
-
-	size = Min(size, Min(file->extent - offset, run->bytes - *next));
-	read_extent(file, run->extents[i], offset, to, size);
-	*next += size;
-	if (*next == run->bytes || *next % file->extent == 0)
-		spill_release(file, run, i);
-	return size;
-}
-
 void
 run_free(SpillRun *run)
 {
@@ -504,7 +264,7 @@ read_next(RunReader *reader, char *to)
 
 	if (run->source != NULL)
 		return run->source->read(run->source, to, reader->piece);
-	return run_read_piece(reader->file, run, &reader->next, to, reader->piece);
+	return spill_read_piece(reader->file, run, &reader->next, to, reader->piece);
 }
 
 /* Moves the bytes pos .. len to another buffer and frees the reader's own one. */
@@ -731,15 +491,6 @@ run_reader_close(RunReader *reader)
 }
 
 /* ---- Reading a result in both directions ---- */
-
-void
-run_cursor_write_row(RunWriter *writer, MinimalTuple row)
-{
-	uint64		size = MAXALIGN(row->t_len);
-
-	run_writer_row(writer, row);
-	run_writer_bytes(writer, &size, sizeof(size));
-}
 
 void
 run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run)

@@ -70,6 +70,16 @@ extern void spill_write(SpillFile *file, SpillRun *run, const char *data, Size s
 /* Reads the run's i-th extent into buf; returns its length. */
 extern Size spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf);
 
+/* Reads the run's last extent into buf and removes it from the run. */
+extern void spill_take_back(SpillFile *file, SpillRun *run, char *buf);
+
+/*
+ * Reads the next piece of a run in the file: at most size bytes, of one extent, from *next
+ * on.  Advances *next and returns the number of bytes.  An extent that has been read is
+ * free for writing.
+ */
+extern Size spill_read_piece(SpillFile *file, const SpillRun *run, uint64 *next, char *to, Size size);
+
 /* Delivers a sorted run that is not in a spill file, for example rows on a GPU. */
 typedef struct RunSource
 {
@@ -128,42 +138,11 @@ extern void run_writer_block(RunWriter *writer, const char *end, size_t rows);
 /* Writes the last bytes.  The caller owns the returned run. */
 extern SpillRun *run_writer_close(RunWriter *writer);
 
-/*
- * Reads the next piece of a run in the file: at most size bytes, of one extent, from *next
- * on.  Advances *next and returns the number of bytes.  An extent that has been read is
- * free for writing.
- */
-extern Size run_read_piece(SpillFile *file, const SpillRun *run, uint64 *next, char *to, Size size);
-
 /* Frees the run's memory. */
 extern void run_free(SpillRun *run);
 
 /* Raises the error that the bytes of a run are not those that were written. */
 pg_noreturn extern void run_is_corrupt(void);
-
-static inline void
-run_writer_row(RunWriter *writer, MinimalTuple row)
-{
-	Size		size = MAXALIGN(row->t_len);
-
-	if (writer->coded)
-	{
-		const char *coded = (const char *) row;
-
-		run_writer_coded_rows(writer, &coded, 1);
-		return;
-	}
-	writer->rows++;
-	writer->row_bytes += size;
-	writer->longest = Max(writer->longest, size);
-	if (likely(size < writer->file->write - writer->used))
-	{
-		memcpy(writer->buf + writer->used, row, size);
-		writer->used += size;
-	}
-	else
-		run_writer_bytes(writer, row, size);
-}
 
 /*
  * Reads a run forward in pieces.  A piece is an extent, or an extent divided by a power
@@ -277,8 +256,6 @@ typedef struct RunCursor
 	MinimalTuple row;			/* the last row read, palloc'd */
 	Size		row_size;		/* allocated bytes of row */
 } RunCursor;
-
-extern void run_cursor_write_row(RunWriter *writer, MinimalTuple row);
 
 /* Reads size bytes at an offset of the run. */
 extern void run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size);

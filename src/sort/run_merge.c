@@ -17,7 +17,9 @@
  *
  * If rows are so long that a buffer holds hardly more than one row, a round would compare
  * rows of all runs to return a few.  Then a window is one row, and a merge tree finds the
- * next row.
+ * next row.  The tree also takes over the windows if keys do not decide and the comparator
+ * is called for more than COMPARED_MAX rows of a round to find its bound.  That is so if runs
+ * follow each other, or if values are few: a round then takes the rows of one run.
  *
  * A sort with distinct columns drops a row that is equal to the row before, which may be
  * the last row of the round before.
@@ -38,7 +40,13 @@
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
-#include "sort/sort_internal.h"
+#include "sort/distinct.h"
+#include "sort/external_sort.h"
+#include "sort/merge.h"
+#include "sort/merge_tree_next.h"
+#include "sort/row_page.h"
+#include "sort/sort_env.h"
+#include "sort/threads.h"
 #include "utils/memutils.h"
 
 #define MERGE_MIN_FAN_IN		6
@@ -73,6 +81,9 @@ StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs
 /* Approximate scratch of a kernel for each packed record, in bytes. */
 #define RECORD_SCRATCH			12
 
+/* Comparisons for each row of a round above which a merge tree replaces the rounds. */
+#define COMPARED_MAX			1
+
 /* Memory of each tied row while ties are resolved (tiebreak/multikey.c). */
 #define TIE_MEMORY				(2 * sizeof(SortRec64))
 
@@ -82,11 +93,11 @@ StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs
 /* A run and its window: rows rids[r << shift] to rids[(r << shift) + n - 1]. */
 typedef struct MergeRun
 {
-	MergeSource source;			/* of the merge tree, if rows are long */
+	MergeSource source;			/* of the merge tree */
 	MergeState *state;
 	RunReader	reader;
 	uint32		n;				/* rows in the window */
-	uint32		taken;			/* rows of the window that this round takes */
+	uint32		taken;			/* rows of the window that this round or the tree takes */
 	Size		end;			/* bytes of the window's rows */
 	bool		more;			/* the run has rows after the window */
 	bool		full;			/* the window needs no rows in this round */
@@ -113,8 +124,9 @@ struct MergeState
 
 	/* bytes for packed records in env->recs; scratch follows them */
 	Size		records_size;
-	MergeTree  *tree;			/* of the runs; NULL unless rows are long */
-	uint32		long_row;		/* row id of the row that the tree found */
+	size_t		compared;		/* comparator calls to find the bound of this round */
+	MergeTree  *tree;			/* of the runs; NULL: rounds */
+	uint32		tree_row;		/* row id of the row that the tree found */
 	bool		failed;			/* rows of a run are lost */
 	RowPage    *page;			/* working memory of make_keys() */
 
@@ -269,7 +281,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->cxt = CurrentMemoryContext;
 
 	rows = (Size) nruns << state->shift;
-	if (env->distinct > 0)
+	if (env->drop_duplicates)
 	{
 		state->test = distinct_test(env->distinct_cols, layout, Min(layout->total_bits, 128));
 		state->keep_row = !state->test.exact || layout->total_bits > 64 - state->id_bits;
@@ -340,7 +352,7 @@ key_of_id(const MergeState *state, uint32 id)
 
 /* Compares two rows by key and value; 0: equal, whatever their input order. */
 static inline int
-compare_ids(const MergeState *state, uint32 a, uint32 b)
+compare_ids(MergeState *state, uint32 a, uint32 b)
 {
 	Key128		x = key_of_id(state, a);
 	Key128		y = key_of_id(state, b);
@@ -349,6 +361,7 @@ compare_ids(const MergeState *state, uint32 a, uint32 b)
 		return x < y ? -1 : 1;
 	if (state->layout->exact)
 		return 0;
+	state->compared++;
 	return tiebreak_compare(state->env->tiebreak, row_of_id(state, a), row_of_id(state, b));
 }
 
@@ -359,6 +372,11 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 	KeyBuffer  *keybuf = state->keybuf;
 	RowPage    *page = state->page;
 
+	if (state->layout->total_bits == 0)
+	{
+		memset((char *) state->keys + id * key_size(state->layout), 0, n * key_size(state->layout));
+		return;
+	}
 	while (n > 0)
 	{
 		keybuf_reset(keybuf);
@@ -431,7 +449,7 @@ fill_window(MergeState *state, int r)
 		run->end += size;
 	}
 	/* a single run needs no keys, but to find duplicates */
-	if (state->nruns > 1 || state->env->distinct > 0)
+	if (state->nruns > 1 || state->env->drop_duplicates)
 		make_keys(state, first + left, run->n - left);
 	run->more = run_reader_more(reader, reader->pos + run->end);
 	if (run->n == 0)
@@ -461,7 +479,7 @@ refill_windows(MergeState *state)
 
 /* Finds the last row of this round.  False if no run has more rows on disk. */
 static bool
-find_bound(const MergeState *state, uint32 *bound)
+find_bound(MergeState *state, uint32 *bound)
 {
 	bool		found = false;
 
@@ -499,7 +517,7 @@ count_window_keys(const MergeState *state, bool wide, uint32 id, uint32 n, Key12
 
 /* Counts the rows of window r that do not sort behind the bound. */
 static uint32
-count_up_to(const MergeState *state, int r, uint32 bound)
+count_up_to(MergeState *state, int r, uint32 bound)
 {
 	uint32		first = (uint32) r << state->shift;
 	int			bound_run = (int) (bound >> state->shift);
@@ -542,8 +560,10 @@ choose_rows(MergeState *state)
 {
 	size_t		n = 0;
 	uint32		bound = 0;
-	bool		bounded = find_bound(state, &bound);
+	bool		bounded;
 
+	state->compared = 0;
+	bounded = find_bound(state, &bound);
 	for (int r = 0; r < state->nruns; r++)
 	{
 		MergeRun   *run = &state->runs[r];
@@ -617,7 +637,7 @@ first_is_duplicate(const MergeState *state, const uint32 *rids)
 	if (!state->have_last || !position_set_has(state->same, 0))
 		return false;
 	return !state->keep_row ||
-		tiebreak_equal(env->tiebreak, env->distinct, (MinimalTuple) state->last_row.row,
+		tiebreak_equal(env->tiebreak, env->spec.distinct, (MinimalTuple) state->last_row.row,
 					   (MinimalTuple) arena_at(state->windows, rids[0]));
 }
 
@@ -766,15 +786,15 @@ sort_round(MergeState *state, size_t n)
 	else
 		make_records(state, false, base, cut, &problem);
 	records = sort_records(state, &problem);
-	if (state->env->distinct > 0 && cut == 0)
+	if (state->env->drop_duplicates && cut == 0)
 		mark_same_keys(state, records, n);
-	else if (state->env->distinct > 0)
+	else if (state->env->drop_duplicates)
 		mark_same_records(state, records, n);
 	return extract_row_ids(state, records, n, cut > 0 || !state->layout->exact);
 }
 
 /* ------------------------------------------------------------------------
- * Long rows: a merge tree
+ * The merge tree
  * ------------------------------------------------------------------------
  */
 
@@ -786,21 +806,26 @@ next_row_of_run(MergeSource *source, MergeRows *rows)
 	MergeRun   *run = (MergeRun *) source;
 	MergeState *state = run->state;
 	int			r = run - state->runs;
+	uint32		id;
 
-	run->taken = run->n;
-	state->failed = state->failed || !advance_window(state, r);
-	if (state->failed)
-		return false;
-	fill_window(state, r);
-	if (run->n == 0)
-		return false;
-	rows->base = state->windows->base[r];
+	if (run->taken == run->n)
+	{
+		state->failed = state->failed || !advance_window(state, r);
+		if (state->failed)
+			return false;
+		fill_window(state, r);
+		if (run->n == 0)
+			return false;
+	}
+	id = ((uint32) r << state->shift) + run->taken++;
+	rows->base = (const char *) row_of_id(state, id);
 	rows->places = &first;
-	rows->keys = (const char *) state->keys + r * key_size(state->layout);
+	rows->keys = (const char *) state->keys + id * key_size(state->layout);
 	rows->n = 1;
 	return true;
 }
 
+/* Creates the tree, which begins with the rows that are in the windows. */
 static void
 create_tree(MergeState *state)
 {
@@ -811,18 +836,20 @@ create_tree(MergeState *state)
 	{
 		state->runs[r].source.next = next_row_of_run;
 		state->runs[r].state = state;
+		state->runs[r].taken = 0;
 		sources[r] = &state->runs[r].source;
 	}
 	/* runs are in input order, and so are the TIDs of equal rows */
 	spec.by_tid = false;
-	spec.distinct = state->env->distinct;
+	if (!state->env->drop_duplicates)
+		spec.distinct = 0;
 	state->tree = merge_tree_create(sources, state->nruns, 1, &spec, state->layout, state->env->tiebreak);
 	pfree(sources);
 }
 
 /* Finds the next row by the merge tree; returns the number of rows, 0 or 1. */
 static size_t
-next_long_row(Merge *merge)
+next_tree_row(Merge *merge)
 {
 	MergeState *state = merge->state;
 	MinimalTuple row = merge_tree_next(state->tree);
@@ -835,8 +862,8 @@ next_long_row(Merge *merge)
 
 	/* the arena's last chunk is the row */
 	state->windows->base[state->nruns] = (char *) row;
-	state->long_row = (uint32) state->nruns << ARENA_CHUNK_SHIFT;
-	merge->rids = &state->long_row;
+	state->tree_row = (uint32) state->nruns << ARENA_CHUNK_SHIFT;
+	merge->rids = &state->tree_row;
 	return 1;
 }
 
@@ -845,7 +872,7 @@ next_long_row(Merge *merge)
  * ------------------------------------------------------------------------
  */
 
-/* Puts the rows of a round in order; returns their row ids.  NULL at the end or if rows are lost. */
+/* Puts the rows of a round in order; returns their row ids.  NULL: there are none. */
 static uint32 *
 order_round(Merge *merge)
 {
@@ -855,9 +882,15 @@ order_round(Merge *merge)
 	merge->n = merge->failed ? 0 : choose_rows(state);
 	if (merge->n == 0)
 		return NULL;
+	/* the tree does not know the last row that was returned, nor that it has no duplicates */
+	if (state->compared > COMPARED_MAX * merge->n && !state->have_last)
+	{
+		create_tree(state);
+		return NULL;
+	}
 	if (state->nruns > 1)
 		return sort_round(state, merge->n);
-	if (state->env->distinct > 0)
+	if (state->env->drop_duplicates)
 		mark_same_keys(state, NULL, merge->n);
 	return state->rids;
 }
@@ -865,24 +898,24 @@ order_round(Merge *merge)
 static bool
 next_round(Merge *merge)
 {
+	MergeState *state = merge->state;
+
 	merge->next = 0;
-	if (merge->state->tree != NULL)
-	{
-		merge->n = next_long_row(merge);
-		return merge->n > 0;
-	}
-	do
+	merge->n = 0;
+	while (state->tree == NULL && merge->n == 0)
 	{
 		uint32	   *rids = order_round(merge);
 
 		if (rids == NULL)
-			return false;
+			break;
 		merge->rids = rids;
-		if (merge->state->env->distinct > 0)
-			merge->n = drop_equal_neighbours(merge->state, rids, merge->n);
+		if (state->env->drop_duplicates)
+			merge->n = drop_equal_neighbours(state, rids, merge->n);
 		CHECK_FOR_INTERRUPTS();
-	} while (merge->n == 0);
-	return true;
+	}
+	if (state->tree != NULL)
+		merge->n = next_tree_row(merge);
+	return merge->n > 0;
 }
 
 bool

@@ -3,17 +3,8 @@
  *	  One sort: takes rows and returns them in order.
  *
  * Rows go to a sink.  When the sink is full or has failed, the sorter decides what
- * follows:
- *
- *		The buffered keys reach HostSink.ask_rows: a job may be begun to which keys are
- *		sent while more rows come in, or gets more keys.
- *		The buffered rows reach SortOffload.rows_after: begin_rows() may move all rows
- *		to a device.
- *		Memory is full: the batch is sorted and written as a run.
- *		A device is full: the next part goes to another device, or to the same device
- *		after one of its parts became a run.  Otherwise its rows are drained to runs or
- *		to memory.
- *		A device failed with its rows: the sort has failed.  The node begins it again.
+ * follows.  Its state says what it does then, and the table next_state[] which state
+ * follows; docs/design/overview.md has it as a picture.
  *
  * When all rows are in, the sink makes the result, or the runs are merged.
  *
@@ -22,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "key/key.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -29,199 +21,161 @@
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
 
-/* A sink that keeps rows, or keys without rows, in the batch. */
-typedef struct HostSink
+/*
+ * Each state that takes rows has a sink, and says when the sink is full (arrive()).  What
+ * the sorter does then is an event.
+ */
+typedef enum SorterState
 {
-	Sink		base;
-	size_t		ask_rows;		/* rows at which a device may get keys */
-	OffloadJob *early;			/* job to which keys are sent ahead; or NULL */
-} HostSink;
+	SORTER_NONE,				/* in the table: the event cannot happen */
+	SORTER_ENDED,				/* there is no sort */
+	SORTER_BOUNDED,				/* keeps the first rows only */
+	SORTER_DISTINCT,			/* a batch in the cache drops its duplicates */
+	SORTER_OFFER_ROWS,			/* memory, until a device is offered the rows */
+	SORTER_OFFER_KEYS,			/* memory, until a device is offered the keys */
+	SORTER_SEND_KEYS,			/* memory, and a device's job gets the keys */
+	SORTER_MEMORY,				/* memory, until it is full */
+	SORTER_DEVICE,				/* rows go to a device */
+	SORTER_PRODUCER,			/* rows go to the job of all participants */
+	SORTER_RESULT,				/* rows are returned */
+	SORTER_FAILED				/* rows are lost: the child must run again */
+} SorterState;
 
-typedef struct SorterState
+#define SORTER_STATES	(SORTER_FAILED + 1)
+
+typedef enum SorterEvent
+{
+	EVENT_BEGIN,				/* all rows are wanted, */
+	EVENT_BEGIN_DISTINCT,		/* ... without duplicates, */
+	EVENT_BEGIN_BOUNDED,		/* ... or the first ones, */
+	EVENT_BEGIN_DEVICE,			/* or the caller has made a sink on a device, */
+	EVENT_BEGIN_PRODUCER,		/* ... or one of a participant */
+	EVENT_MANY_DUPLICATES,		/* a batch has dropped half of its rows, */
+	EVENT_FEW_DUPLICATES,		/* ... or fewer */
+	EVENT_REFUSED,				/* no device takes the rows, or keys */
+	EVENT_ROWS_MOVED,			/* a device has the rows so far */
+	EVENT_KEYS_SENT,			/* a device has the keys so far */
+	EVENT_SPILLED,				/* memory was full: the batch is a run */
+	EVENT_DRAINED,				/* the devices were full: no row is there */
+	EVENT_FAILED,
+	EVENT_PERFORMED,			/* all rows are in, and the result is made */
+	EVENT_ENDED
+} SorterEvent;
+
+#define SORTER_EVENTS	(EVENT_ENDED + 1)
+
+/* Events of each state that takes rows, and of each state that buffers all rows in memory. */
+#define TAKES_ROWS \
+	[EVENT_FAILED] = SORTER_FAILED, [EVENT_PERFORMED] = SORTER_RESULT, [EVENT_ENDED] = SORTER_ENDED
+#define IN_MEMORY \
+	TAKES_ROWS, [EVENT_ROWS_MOVED] = SORTER_DEVICE, [EVENT_SPILLED] = SORTER_OFFER_KEYS
+
+static const SorterState next_state[SORTER_STATES][SORTER_EVENTS] = {
+	[SORTER_ENDED] = {
+		[EVENT_BEGIN] = SORTER_OFFER_ROWS,
+		[EVENT_BEGIN_DISTINCT] = SORTER_DISTINCT,
+		[EVENT_BEGIN_BOUNDED] = SORTER_BOUNDED,
+		[EVENT_BEGIN_DEVICE] = SORTER_DEVICE,
+		[EVENT_BEGIN_PRODUCER] = SORTER_PRODUCER,
+		[EVENT_ENDED] = SORTER_ENDED
+	},
+	[SORTER_BOUNDED] = {TAKES_ROWS, [EVENT_SPILLED] = SORTER_BOUNDED},
+	[SORTER_DISTINCT] = {
+		TAKES_ROWS, [EVENT_MANY_DUPLICATES] = SORTER_DISTINCT, [EVENT_FEW_DUPLICATES] = SORTER_OFFER_ROWS
+	},
+	[SORTER_OFFER_ROWS] = {IN_MEMORY, [EVENT_REFUSED] = SORTER_OFFER_KEYS},
+	[SORTER_OFFER_KEYS] = {IN_MEMORY, [EVENT_KEYS_SENT] = SORTER_SEND_KEYS, [EVENT_REFUSED] = SORTER_MEMORY},
+	[SORTER_SEND_KEYS] = {IN_MEMORY, [EVENT_KEYS_SENT] = SORTER_SEND_KEYS, [EVENT_REFUSED] = SORTER_MEMORY},
+	[SORTER_MEMORY] = {IN_MEMORY},
+	[SORTER_DEVICE] = {TAKES_ROWS, [EVENT_DRAINED] = SORTER_OFFER_ROWS},
+	[SORTER_PRODUCER] = {TAKES_ROWS},
+	[SORTER_RESULT] = {[EVENT_ENDED] = SORTER_ENDED},
+	[SORTER_FAILED] = {[EVENT_ENDED] = SORTER_ENDED}
+};
+
+typedef struct SorterData
 {
 	Sorter		base;
 	SortEnv		env;
+	SorterState state;
 	Batch		batch;			/* the rows in memory */
 	Sink	   *sink;			/* takes rows: &host, &bounded or offloading */
 	HostSink	host;
 	BoundedSink bounded;
-	bool		drop_early;		/* drop duplicates before memory is full */
 	BulkBuf		kept;			/* working memory of distinct_batch() */
-	bool		rows_allowed;	/* rows may move to a device */
-	bool		failed;			/* a device failed: run the child again */
+	bool		rows_may_move;	/* to a device, when a batch is full */
 	ReturnedRows returned;		/* rows returned before the failure */
 	Runs		runs;
 	SortResult *result;			/* points into space; NULL while rows come in */
 	ResultSpace space;
 	instr_time	began;			/* when the first row could come */
-} SorterState;
+} SorterData;
 
 /* ------------------------------------------------------------------------
- * Default implementation of SortOffload: all sorts stay on the host
+ * Changing the state
  * ------------------------------------------------------------------------
  */
-static DeviceState
-no_offload_state(void)
+
+/* The limit of the batch in host memory, at which a device is considered. */
+static Size
+host_limit(const SorterData *sorter)
 {
-	return DEVICE_STATE_NONE;
+	bool		offer = sorter->rows_may_move && sort_offload->state() == DEVICE_STATE_READY;
+
+	return offer ? Min(sorter->env.limit, sort_offload->rows_after) : sorter->env.limit;
 }
 
-static size_t
-no_offload_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
-{
-	return SIZE_MAX;
-}
-
-static OffloadJob *
-no_offload_begin_keys(SortEnv *env, Batch *batch)
-{
-	return NULL;
-}
-
-static Sink *
-no_offload_begin_rows(SortEnv *env, Batch *batch, bool *allowed)
-{
-	*allowed = false;
-	return NULL;
-}
-
+/* Sets the state's sink, and when the sink is full.  False if the state has nothing to offer to a device. */
 static bool
-no_offload_sort_keys(SortEnv *env, Batch *batch, OffloadJob *early, const KeyLayout *layout,
-					 bool may_stream, Sorted *sorted, OffloadJob **streaming,
-					 OffloadRefusal *refusal)
+arrive(SorterData *sorter)
 {
-	refusal->device = DEVICE_STATE_NONE;
-	return false;
+	Batch	   *batch = &sorter->batch;
+	HostSink   *host = &sorter->host;
+
+	batch->limit = sorter->env.limit;
+	host->full_rows = batch->max_rows;
+	switch (sorter->state)
+	{
+		case SORTER_BOUNDED:
+			sorter->sink = &sorter->bounded.base;
+			return true;
+		case SORTER_DISTINCT:
+			/* geometric growth keeps the number of sorts logarithmic */
+			batch->limit = Min(host_limit(sorter), Max(DISTINCT_EARLY_BYTES, DISTINCT_GROWTH * batch_taken(batch)));
+			break;
+		case SORTER_OFFER_ROWS:
+			if (!sorter->rows_may_move)
+				return false;
+			batch->limit = host_limit(sorter);
+			break;
+		case SORTER_OFFER_KEYS:
+			if (!sort_offload->keys_after(&sorter->env, &batch->keybuf, &host->full_rows))
+				return false;
+			break;
+		case SORTER_SEND_KEYS:
+		case SORTER_MEMORY:
+			break;
+		default:
+			return true;
+	}
+	sorter->sink = &host->base;
+	return true;
 }
 
-static const SortOffload no_offload = {
-	.state = no_offload_state,
-	.keys_after = no_offload_keys_after,
-	.begin_keys = no_offload_begin_keys,
-	.begin_rows = no_offload_begin_rows,
-	.sort_keys = no_offload_sort_keys
-};
-
-const SortOffload *sort_offload = &no_offload;
-
-/* ------------------------------------------------------------------------
- * The host's sink: keeps rows, or keys without rows, in the batch
- *
- * The sink is full when rows, keys and the arrays that sorting will need exceed the limit
- * of the batch.  One row is always taken, whatever its size.  Two tables of methods differ
- * in put_slot() only, so that no row costs a test.
- * ------------------------------------------------------------------------
- */
-
-/* Is the sink full? */
-static inline bool
-host_full(const Sink *sink)
-{
-	const Batch *batch = sink->batch;
-
-	return batch->keybuf.n >= ((const HostSink *) sink)->ask_rows || batch_taken(batch) > batch->limit;
-}
-
-static SinkAnswer
-host_put_slot(Sink *sink, TupleTableSlot *slot)
-{
-	if (unlikely(host_full(sink)))
-		return SINK_FULL;
-	return likely(batch_put_row(sink->batch, &sink->env->keys, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
-}
-
-static SinkAnswer
-host_put_slot_key(Sink *sink, TupleTableSlot *slot)
-{
-	if (unlikely(host_full(sink)))
-		return SINK_FULL;
-	return likely(batch_put_key(sink->batch, &sink->env->keys, slot)) ? SINK_TAKEN : SINK_FULL;
-}
-
-/*
- * Takes the page's rows from *done on with one check of memory.  False if the page must be
- * taken row by row: its rows may not fit, or cannot be copied directly.
- */
-static inline bool
-host_take_page(Sink *sink, RowPage *page, int done)
-{
-	Batch	   *batch = sink->batch;
-	const KeyWriter *keys = &sink->env->keys;
-
-	if (sink->env->spec.keys_only)
-		return batch_put_page_keys(batch, keys, page, done);
-	return done == 0 && page->direct && batch_put_page(batch, keys, page);
-}
-
-static SinkAnswer
-host_put_page(Sink *sink, RowPage *page, int *done)
-{
-	if (unlikely(host_full(sink)))
-		return SINK_FULL;
-	if (likely(host_take_page(sink, page, *done)))
-		*done = page->n;
-	return SINK_TAKEN;
-}
-
-/* Takes the job from the sink; NULL if there is none. */
-static OffloadJob *
-take_early(Sink *sink)
-{
-	OffloadJob *early = ((HostSink *) sink)->early;
-
-	((HostSink *) sink)->early = NULL;
-	return early;
-}
-
-static SinkAnswer
-host_spill(Sink *sink, Runs *runs)
-{
-	Sorted		sorted;
-
-	(void) order_batch(sink->env, sink->batch, take_early(sink), false, &sorted);
-	runs_write(runs, sink->batch, &sorted);
-	sink_batch_spilled(sink);
-	return SINK_TAKEN;
-}
-
-static SortResult *
-host_finish(Sink *sink, bool may_pause, ResultSpace *space)
-{
-	return order_result(sink->env, sink->batch, take_early(sink), !may_pause, space);
-}
-
+/* Changes to the state that follows the event.  A state that has nothing to offer is left at once. */
 static void
-host_end(Sink *sink)
+change_state(SorterData *sorter, SorterEvent event)
 {
-	OffloadJob *early = take_early(sink);
+	do
+	{
+		SorterState next = next_state[sorter->state][event];
 
-	if (early != NULL)
-		sort_offload->end_keys(early);
-}
-
-static const SinkMethods host_methods = {
-	.put_slot = host_put_slot,
-	.put_page = host_put_page,
-	.spill = host_spill,
-	.finish = host_finish,
-	.end = host_end
-};
-
-static const SinkMethods host_keys_methods = {
-	.put_slot = host_put_slot_key,
-	.put_page = host_put_page,
-	.spill = host_spill,
-	.finish = host_finish,
-	.end = host_end
-};
-
-static void
-host_init(HostSink *sink, SortEnv *env, Batch *batch)
-{
-	sink->base.methods = env->spec.keys_only ? &host_keys_methods : &host_methods;
-	sink->base.env = env;
-	sink->base.batch = batch;
-	sink->early = NULL;
+		if (next == SORTER_NONE)
+			elog(ERROR, "a sort in state %d has no event %d", sorter->state, event);
+		sorter->state = next;
+		event = EVENT_REFUSED;
+	} while (!arrive(sorter));
+	Assert((sorter->host.job != NULL) == (sorter->state == SORTER_SEND_KEYS) || sorter->state == SORTER_FAILED);
 }
 
 /* ------------------------------------------------------------------------
@@ -234,10 +188,10 @@ sorter_create(const SortSpec *spec)
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort",
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
-	SorterState *sorter = palloc0(sizeof(SorterState));
+	SorterData *sorter = palloc0(sizeof(SorterData));
 	SortEnv    *env = &sorter->env;
 
-	env->spec = *spec;
+	memcpy(unconstify(SortSpec *, &env->spec), spec, sizeof(SortSpec));
 	env->cxt = sorter->returned.cxt = cxt;
 	sorter->base.report = &env->report;
 	sorter->base.keybuf = &sorter->batch.keybuf;
@@ -249,7 +203,8 @@ sorter_create(const SortSpec *spec)
 	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
 	if (spec->distinct > 0)
 		env->distinct_cols = distinct_columns(spec->keys, spec->distinct);
-	host_init(&sorter->host, env, &sorter->batch);
+	sink_host_init(&sorter->host, env, &sorter->batch);
+	sorter->state = SORTER_ENDED;
 	MemoryContextSwitchTo(old);
 	return &sorter->base;
 }
@@ -257,7 +212,7 @@ sorter_create(const SortSpec *spec)
 void
 sorter_destroy(Sorter *base)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 
 	sorter_end(base);
 	MemoryContextDelete(sorter->env.cxt);
@@ -266,45 +221,14 @@ sorter_destroy(Sorter *base)
 bool
 sorter_failed(const Sorter *base)
 {
-	const SorterState *sorter = (const SorterState *) base;
+	const SorterData *sorter = (const SorterData *) base;
 
-	return sorter->failed || (sorter->result != NULL && sorter->result->failed);
-}
-
-/* The limit of the batch in host memory, at which a device is considered. */
-static Size
-host_limit(const SorterState *sorter)
-{
-	bool		offer = sorter->rows_allowed && sort_offload->state() == DEVICE_STATE_READY;
-
-	return offer ? Min(sorter->env.limit, sort_offload->rows_after) : sorter->env.limit;
-}
-
-/* The host sink is full at host_limit(), or before, when keys may be sent ahead. */
-static void
-set_host_limits(SorterState *sorter)
-{
-	sorter->batch.limit = host_limit(sorter);
-	sorter->host.ask_rows = sorter->rows_allowed ? SIZE_MAX :
-		sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
-}
-
-/* Rows go to host memory until a limit. */
-static void
-use_host(SorterState *sorter)
-{
-	set_host_limits(sorter);
-	if (sorter->drop_early)
-	{
-		sorter->batch.limit = Min(sorter->batch.limit, DISTINCT_EARLY_BYTES);
-		sorter->host.ask_rows = SIZE_MAX;
-	}
-	sorter->sink = &sorter->host.base;
+	return sorter->state == SORTER_FAILED || (sorter->result != NULL && sorter->result->failed);
 }
 
 /* Frees all memory of rows and keys. */
 static void
-free_all(SorterState *sorter)
+free_all(SorterData *sorter)
 {
 	SortEnv    *env = &sorter->env;
 
@@ -313,19 +237,31 @@ free_all(SorterState *sorter)
 	bulk_free(env->bulk, &env->scratch);
 }
 
-static void
-use_sink(SorterState *sorter, Sink *sink)
+/* Chooses the sink of the sort's first row. */
+static SorterEvent
+begin_event(SorterData *sorter, const SortBegin *begin)
 {
-	if (sink == NULL)
-		return;
-	sorter->rows_allowed = false;
-	sorter->sink = sink;
+	SortEnv    *env = &sorter->env;
+	Sink	   *made = begin->make_sink == NULL ? NULL : begin->make_sink(env, &sorter->batch, begin->make_sink_arg);
+
+	if (made != NULL)
+	{
+		sorter->rows_may_move = false;
+		sorter->sink = made;
+		return sink_is_offloaded(made) ? EVENT_BEGIN_DEVICE : EVENT_BEGIN_PRODUCER;
+	}
+	if (env->bound > 0)
+	{
+		sink_bounded_begin(&sorter->bounded, env, &sorter->batch, begin->shared_threshold);
+		return EVENT_BEGIN_BOUNDED;
+	}
+	return env->drop_duplicates ? EVENT_BEGIN_DISTINCT : EVENT_BEGIN;
 }
 
-void
-sorter_begin(Sorter *base, const SortBegin *begin)
+/* again: after a device failed. */
+static void
+sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 {
-	SorterState *sorter = (SorterState *) base;
 	SortEnv    *env = &sorter->env;
 	Size		limit = env->spec.memory != 0 ? env->spec.memory : (Size) work_mem * 1024;
 	size_t		bound = begin->bound;
@@ -339,52 +275,49 @@ sorter_begin(Sorter *base, const SortBegin *begin)
 		free_all(sorter);
 	env->limit = limit;
 	env->bound = bound;
-	env->distinct = begin->keep_duplicates ? 0 : env->spec.distinct;
-	sorter->drop_early = env->distinct > 0;
+	env->drop_duplicates = env->spec.distinct > 0 && !begin->keep_duplicates;
 	env->rows_expected = rows_expected;
 	progress_begin(&env->progress, sort_is_nested(&env->spec) ? PROGRESS_UNSEEN : env->spec.node,
 				   rows_expected);
 	env->beside = 0;
-	env->device_failed = env->spec.memory != 0 && !env->spec.proven;
+	env->device_failed = again || (env->spec.memory != 0 && !env->spec.proven);
 	memset(&env->report, 0, sizeof(SortReport));
+	env->report.device_failed = again;
 	env->report.bounded = (bound > 0);
-	env->report.distinct = env->distinct > 0;
+	env->report.distinct = env->drop_duplicates;
 	env->timed = env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;
-	sorter->failed = false;
 	sorter->result = NULL;
-	batch_begin(&sorter->batch, limit, bound > 0, bound > 0 || env->distinct > 0, rows_expected);
+	batch_begin(&sorter->batch, limit, bound > 0, bound > 0 || env->drop_duplicates, rows_expected);
 	runs_begin(&sorter->runs, env, &sorter->batch.keybuf);
 
-	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
-		env->spec.memory == 0 &&
-		sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
-	if (bound > 0)
-	{
-		sink_bounded_begin(&sorter->bounded, env, &sorter->batch, begin->shared_threshold);
-		sorter->sink = &sorter->bounded.base;
-	}
-	else
-		use_host(sorter);
-	/* rows are inserted in order of a comparator: one comparison a row either way */
-	sorter->base.early_bound = sorter->bounded.top.on && !sorter->batch.keybuf.cols[0].by_bytes ? 0 : bound;
-	if (begin->make_sink != NULL)
-		use_sink(sorter, begin->make_sink(env, &sorter->batch, begin->make_sink_arg));
+	sorter->rows_may_move = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
+		env->spec.memory == 0 && !again && sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
+	change_state(sorter, begin_event(sorter, begin));
+	/* an insertion by a comparator costs one comparison a row: an early threshold saves none */
+	sorter->base.early_bound = sorter->bounded.insert && !sorter->batch.keybuf.cols[0].by_bytes ? 0 : bound;
 	sort_env_clock(env, &sorter->began);
+}
+
+void
+sorter_begin(Sorter *base, const SortBegin *begin)
+{
+	sorter_start((SorterData *) base, begin, false);
 }
 
 bool
 sorter_put_early(Sorter *base, RowPage *page)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	int			done = 0;
 
+	Assert(sorter->state == SORTER_BOUNDED);
 	return sorter->sink->methods->put_page(sorter->sink, page, &done) == SINK_TAKEN;
 }
 
 void
 sorter_early_threshold(Sorter *base, int pages)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	SortEnv    *env = &sorter->env;
 	SortReport	report = env->report;
 
@@ -398,7 +331,7 @@ sorter_early_threshold(Sorter *base, int pages)
 void
 sorter_begin_again(Sorter *base)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	SortResult *result = sorter->result;
 	uint64		returned = result == NULL ? 0 : result->returned;
 	uint64		sum = result == NULL ? 0 : result->returned_sum;
@@ -412,10 +345,7 @@ sorter_begin_again(Sorter *base)
 
 	Assert(sorter_failed(base));
 	sorter_end(base);
-	sorter_begin(base, &begin);
-	sorter->env.device_failed = sorter->env.report.device_failed = true;
-	sorter->rows_allowed = false;
-	use_host(sorter);
+	sorter_start(sorter, &begin, true);
 	returned_rows_reset(&sorter->returned);
 	sorter->returned.before = returned;
 	sorter->returned.before_sum = sum;
@@ -424,7 +354,7 @@ sorter_begin_again(Sorter *base)
 void
 sorter_skip_returned(Sorter *base, TupleTableSlot *slot)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 
 	while (returned_rows_pending(&sorter->returned))
 	{
@@ -436,7 +366,7 @@ sorter_skip_returned(Sorter *base, TupleTableSlot *slot)
 		 * equal rows come in the same order again, so this is a row that was
 		 * returned
 		 */
-		(void) returned_rows_skip(&sorter->returned, ((MinimalTupleTableSlot *) slot)->mintuple);
+		(void) returned_rows_skip(&sorter->returned, slot_minimal_tuple(slot));
 	}
 }
 
@@ -445,90 +375,116 @@ sorter_skip_returned(Sorter *base, TupleTableSlot *slot)
  * ------------------------------------------------------------------------
  */
 
-/* Writes the sink's rows as a run. */
-static void
-spill(SorterState *sorter)
+/*
+ * Would the batch's run exceed temp_file_limit?  Rows may be coded in fewer bytes.  An eighth
+ * is added for parts of extents, and for what merges write.
+ */
+static bool
+run_exceeds_limit(const SorterData *sorter)
 {
-	if (sorter->sink->methods->spill(sorter->sink, &sorter->runs) == SINK_FAILED)
-		sorter->failed = true;
+	const SortEnv *env = &sorter->env;
+	uint64		bytes = arena_used(&sorter->batch.arena);
+
+	if (temp_file_limit < 0)
+		return false;
+	/* keys are written as rows */
+	if (env->spec.tids)
+	{
+		Size		width = SizeofMinimalTupleHeader;
+
+		for (int att = 0; att < env->spec.desc->natts; att++)
+			width += TupleDescAttr(env->spec.desc, att)->attlen;
+		bytes = sorter->batch.keybuf.n * MAXALIGN(width);
+	}
+	bytes += env->progress.now->disk;
+	return bytes + bytes / 8 > (uint64) temp_file_limit * 1024;
+}
+
+/* Writes the sink's rows as a run.  False if the sort has failed. */
+static bool
+spill(SorterData *sorter)
+{
+	sorter->env.report.over_limit = sorter->env.spec.within_limit && run_exceeds_limit(sorter);
+	if (!sorter->env.report.over_limit && sorter->sink->methods->spill(sorter->sink, &sorter->runs) != SINK_FAILED)
+		return true;
+	change_state(sorter, EVENT_FAILED);
+	return false;
 }
 
 /* The rows of the devices become runs, or move back to memory. */
 static void
-drain_to_host(SorterState *sorter)
+drain_to_host(SorterData *sorter)
 {
-	spill(sorter);
-	if (sorter->failed)
+	if (!spill(sorter))
 		return;
 	/* rows that moved back once would move back again */
 	if (sorter->batch.keybuf.n > 0)
-		sorter->rows_allowed = false;
+		sorter->rows_may_move = false;
 	sorter->sink->methods->end(sorter->sink);
-	use_host(sorter);
+	change_state(sorter, EVENT_DRAINED);
 }
 
-/* Writes the batch as a run; the next rows go to host memory. */
+/* Writes the batch as a run. */
 static void
-spill_batch(SorterState *sorter)
+spill_batch(SorterData *sorter)
 {
 	if (sorter->batch.keybuf.n == 0)
 		elog(ERROR, "a row does not fit an empty sort arena");
-	spill(sorter);
-	if (sorter->sink == &sorter->host.base)
-		sorter->host.ask_rows = sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
+	if (spill(sorter))
+		change_state(sorter, EVENT_SPILLED);
 }
 
-/*
- * The buffered keys have reached host.ask_rows: offers them to a device, or sends more of
- * them, while more rows come in.
- */
+/* Offers the buffered keys to a device, or sends the next keys to the job. */
 static void
-offer_keys(SorterState *sorter)
+offer_keys(SorterData *sorter)
 {
 	HostSink   *host = &sorter->host;
+	size_t		next_rows;
 
-	if (host->early == NULL)
-		host->early = sort_offload->begin_keys(&sorter->env, &sorter->batch);
-	if (host->early == NULL)
+	if (host->job == NULL)
+		host->job = sort_offload->begin_keys(&sorter->env, &sorter->batch);
+	if (host->job == NULL)
 		/* offloading may pay with more rows */
-		host->ask_rows = 2 * sorter->batch.keybuf.n;
-	else if (!sort_offload->send_keys(host->early, &host->ask_rows))
+		host->full_rows = 2 * sorter->batch.keybuf.n;
+	else if (sort_offload->send_keys(host->job, &next_rows))
 	{
-		/* the further rows of this run are buffered without sending keys */
+		change_state(sorter, EVENT_KEYS_SENT);
+		host->full_rows = next_rows;
+	}
+	else
+	{
 		host->base.methods->end(&host->base);
-		host->ask_rows = SIZE_MAX;
+		change_state(sorter, EVENT_REFUSED);
 	}
 }
 
 /*
- * The batch has reached its limit: offers its rows to a device, or else raises the
- * limit to the whole memory of the sort.  False if neither is possible.
+ * The batch is full: offers its rows to a device, or else raises the limit to the whole
+ * memory of the sort.  False if neither is possible.
  */
 static bool
-offer_rows(SorterState *sorter)
+offer_rows(SorterData *sorter)
 {
 	SortEnv    *env = &sorter->env;
 	Batch	   *batch = &sorter->batch;
-	bool		more = batch->limit < env->limit;
 	Sink	   *sink;
 
-	if (!sorter->rows_allowed)
+	if (!sorter->rows_may_move)
 		return false;
-	sink = sort_offload->begin_rows(env, batch, &sorter->rows_allowed);
-	batch->limit = env->limit;
+	sink = sort_offload->begin_rows(env, batch, &sorter->rows_may_move);
 	if (sink != NULL)
 	{
 		/* ends a job to which keys were sent ahead */
 		sorter->sink->methods->end(sorter->sink);
 		batch_free(batch, env->bulk);
 		sorter->sink = sink;
+		change_state(sorter, EVENT_ROWS_MOVED);
 		return true;
 	}
-	if (!more)
+	if (batch->limit == env->limit)
 		return false;
-	/* keys may still be sent ahead */
-	sorter->host.ask_rows = sort_offload->keys_after(env, &batch->keybuf);
-	return batch_taken(batch) <= env->limit;
+	change_state(sorter, EVENT_REFUSED);
+	return batch_taken(batch) <= batch->limit;
 }
 
 /*
@@ -536,7 +492,7 @@ offer_rows(SorterState *sorter)
  * the batch has no more room than before.
  */
 static bool
-drop_duplicates(SorterState *sorter)
+drop_duplicates(SorterData *sorter)
 {
 	SortEnv    *env = &sorter->env;
 	Batch	   *batch = &sorter->batch;
@@ -547,51 +503,81 @@ drop_duplicates(SorterState *sorter)
 	if (distinct_sample(env, &batch->keybuf) && distinct_batch(env, batch, &sorter->kept) >= (n + 1) / 2 &&
 		batch_taken(batch) <= limit - limit / MEMORY_PARTS)
 	{
-		/* a batch that grows to several times its size is sorted seldom */
-		batch->limit = Min(limit, Max(DISTINCT_EARLY_BYTES, DISTINCT_GROWTH * batch_taken(batch)));
+		change_state(sorter, EVENT_MANY_DUPLICATES);
 		return true;
 	}
-	sorter->drop_early = false;
-	set_host_limits(sorter);
+	change_state(sorter, EVENT_FEW_DUPLICATES);
 	return more && batch_taken(batch) <= limit;
+}
+
+/* Index builds economize before they spill, unless a GPU may need the key buffer. */
+static bool
+economize(SorterData *sorter)
+{
+	const SortEnv *env = &sorter->env;
+	DeviceState device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
+
+	return env->spec.by_tid && !env->spec.keys_only && sorter->state != SORTER_SEND_KEYS &&
+		device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE && batch_economize(&sorter->batch);
+}
+
+/* A device is full: the next rows go to another part of the devices, or to the host. */
+static void
+next_part(SorterData *sorter)
+{
+	switch (sorter->sink->methods->next_part(sorter->sink, &sorter->runs))
+	{
+		case SINK_TAKEN:
+			break;
+		case SINK_FULL:
+			drain_to_host(sorter);
+			break;
+		case SINK_FAILED:
+			change_state(sorter, EVENT_FAILED);
+	}
 }
 
 /* Makes room after the sink did not take a row. */
 static void
-make_sink_room(SorterState *sorter)
+make_sink_room(SorterData *sorter)
 {
 	SortEnv    *env = &sorter->env;
-	Sink	   *sink = sorter->sink;
-	/* rows whose keys were sent ahead stay where they are */
-	bool		early = sink == &sorter->host.base && sorter->host.early == NULL && sorter->drop_early;
 	instr_time	start;
 	instr_time	end;
 
 	CHECK_FOR_INTERRUPTS();
-	if (sink == &sorter->host.base && sorter->batch.keybuf.n >= sorter->host.ask_rows)
+	switch (sorter->state)
 	{
-		offer_keys(sorter);
-		return;
+		case SORTER_OFFER_KEYS:
+		case SORTER_SEND_KEYS:
+			if (sorter->batch.keybuf.n >= sorter->host.full_rows)
+			{
+				offer_keys(sorter);
+				return;
+			}
+			pg_fallthrough;
+		case SORTER_OFFER_ROWS:
+		case SORTER_MEMORY:
+			if (offer_rows(sorter) || economize(sorter))
+				return;
+			break;
+		default:
+			break;
 	}
-	if (!early && !sink_is_offloaded(sink) && offer_rows(sorter))
-		return;
 
 	/* this time counts as sorting, not as ingest */
 	sort_env_clock(env, &start);
-	if (early)
+	switch (sorter->state)
 	{
-		if (!drop_duplicates(sorter) && !offer_rows(sorter))
+		case SORTER_DISTINCT:
+			if (!drop_duplicates(sorter) && !offer_rows(sorter))
+				spill_batch(sorter);
+			break;
+		case SORTER_DEVICE:
+			next_part(sorter);
+			break;
+		default:
 			spill_batch(sorter);
-	}
-	else if (!sink_is_offloaded(sink))
-		spill_batch(sorter);
-	else
-	{
-		SinkAnswer	answer = sink->methods->next_part(sink, &sorter->runs);
-
-		if (answer == SINK_FULL)
-			drain_to_host(sorter);
-		sorter->failed = sorter->failed || answer == SINK_FAILED;
 	}
 	progress_phase(&env->progress, PROGRESS_INGEST);
 	sort_env_clock(env, &end);
@@ -602,20 +588,20 @@ make_sink_room(SorterState *sorter)
 bool
 sorter_put(Sorter *base, TupleTableSlot *slot)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	SinkAnswer	answer;
 
-	if (unlikely(sorter->failed))
+	if (unlikely(sorter->state == SORTER_FAILED))
 		return false;
 	slot_getsomeattrs(slot, sorter->batch.keybuf.last_att);
 	sorter->env.progress.now->rows_in++;
 	while (unlikely((answer = sorter->sink->methods->put_slot(sorter->sink, slot)) != SINK_TAKEN))
 	{
 		if (answer == SINK_FAILED)
-			sorter->failed = true;
+			change_state(sorter, EVENT_FAILED);
 		else
 			make_sink_room(sorter);
-		if (sorter->failed)
+		if (sorter->state == SORTER_FAILED)
 			return false;
 	}
 	return true;
@@ -624,7 +610,7 @@ sorter_put(Sorter *base, TupleTableSlot *slot)
 bool
 sorter_put_page_row(Sorter *base, TupleTableSlot *slot)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 
 	sorter->env.report.page_rows++;
 	return sorter_put(base, slot);
@@ -652,11 +638,11 @@ put_page_rows(Sink *sink, RowPage *page, int *done)
 bool
 sorter_put_page(Sorter *base, RowPage *page)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	int			done = 0;
 
 	sorter->env.report.page_rows += page->n;
-	while (!sorter->failed)
+	while (sorter->state != SORTER_FAILED)
 	{
 		int			before = done;
 		SinkAnswer	answer = sorter->sink->methods->put_page(sorter->sink, page, &done);
@@ -667,7 +653,7 @@ sorter_put_page(Sorter *base, RowPage *page)
 		if (likely(answer == SINK_TAKEN))
 			return true;
 		if (answer == SINK_FAILED)
-			sorter->failed = true;
+			change_state(sorter, EVENT_FAILED);
 		else
 			make_sink_room(sorter);
 	}
@@ -679,14 +665,14 @@ sorter_put_page(Sorter *base, RowPage *page)
  * ------------------------------------------------------------------------
  */
 static void
-merge_all_runs(SorterState *sorter)
+merge_all_runs(SorterData *sorter)
 {
 	SortEnv    *env = &sorter->env;
 
-	if (sorter->batch.keybuf.n > 0)
-		spill(sorter);
+	if (sorter->batch.keybuf.n > 0 && !spill(sorter))
+		return;
 	sorter->sink->methods->end(sorter->sink);
-	sorter->sink = &sorter->host.base;
+	sorter->sink = NULL;
 	free_all(sorter);
 	env->beside = 0;
 	progress_phase(&env->progress, PROGRESS_MERGE);
@@ -696,12 +682,12 @@ merge_all_runs(SorterState *sorter)
 void
 sorter_common_range(Sorter *base, CommonKeyRange *common_range)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	const KeyBuffer *keybuf = &sorter->batch.keybuf;
 
-	if (sorter->sink == &sorter->bounded.base)
+	if (sorter->state == SORTER_BOUNDED)
 		sink_bounded_buffer_keys(&sorter->bounded);
-	Assert(!sink_is_offloaded(sorter->sink));
+	Assert(sorter->state != SORTER_DEVICE);
 	memcpy(common_range->ranges, sorter->runs.ranges, sizeof(common_range->ranges));
 	keybuf_unite_ranges(keybuf, common_range->ranges);
 	for (int c = 0; c < keybuf->ncols; c++)
@@ -712,12 +698,12 @@ sorter_common_range(Sorter *base, CommonKeyRange *common_range)
 SortResult *
 sorter_perform(Sorter *base, bool may_pause)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	SortEnv    *env = &sorter->env;
 	instr_time	start;
 	instr_time	end;
 
-	if (sorter->failed)
+	if (sorter->state == SORTER_FAILED)
 		return NULL;
 	env->report.rows = env->progress.now->rows_in;
 	sort_env_clock(env, &start);
@@ -733,20 +719,23 @@ sorter_perform(Sorter *base, bool may_pause)
 	 * rows on a device are returned or merged from there, unless the reader
 	 * may pause
 	 */
-	if (sink_is_offloaded(sorter->sink))
+	if (sorter->state == SORTER_DEVICE)
 	{
 		if (gpusort_verify || may_pause)
 			drain_to_host(sorter);
 		else
 			sorter->sink->methods->merge_parts(sorter->sink, &sorter->runs);
 	}
-	if (sorter->failed)
+	if (sorter->state == SORTER_FAILED)
 		return NULL;
 	if (sorter->runs.n == 0)
 		sorter->result = sorter->sink->methods->finish(sorter->sink, may_pause, &sorter->space);
 	else
 		merge_all_runs(sorter);
-	sorter->result->duplicates |= env->spec.distinct > 0 && env->distinct == 0;
+	if (sorter->state == SORTER_FAILED)
+		return NULL;
+	change_state(sorter, EVENT_PERFORMED);
+	sorter->result->duplicates |= env->spec.distinct > 0 && !env->drop_duplicates;
 	progress_phase(&env->progress, PROGRESS_EMIT);
 
 	sort_env_clock(env, &end);
@@ -757,7 +746,7 @@ sorter_perform(Sorter *base, bool may_pause)
 void
 sorter_end(Sorter *base)
 {
-	SorterState *sorter = (SorterState *) base;
+	SorterData *sorter = (SorterData *) base;
 	SortEnv    *env = &sorter->env;
 
 	if (sorter->result != NULL)
@@ -775,4 +764,5 @@ sorter_end(Sorter *base)
 		bulk_free(env->bulk, &env->scratch);
 	bulk_free(env->bulk, &sorter->kept);
 	progress_end(&env->progress);
+	change_state(sorter, EVENT_ENDED);
 }

@@ -13,9 +13,10 @@
  * numbers of its block.  A full block is split; at either end of the order a new block
  * is added instead.
  *
- * Batches of strings are sorted by bytes or by truncated strxfrm keys, with far fewer
- * comparisons than binary search needs.  So if the bound is large and the first
- * LOOK_ROWS rows come in no order, the rows are left to batches (TOP_FULL).
+ * A batch sorts the first rows, with less work for each row than insertion: most LIMITs of
+ * half the rows and more end there, as in tuplesort.c.  Insertion continues with the wanted
+ * rows of that batch.  Where keys decide or strings are compared, batches need far fewer
+ * comparisons than binary search, so a large bound stays with them.
  *
  * Normalized keys of the first column are compared first, as long as they decide at
  * least half of the comparisons.  Keys of strings leave out a common prefix.  A new
@@ -50,8 +51,8 @@
 /* Prefixes in succession that do not help until keys are no longer used. */
 #define MAX_USELESS			3
 
-/* Rows that show whether input is ordered; tested if the bound is at least twice as large. */
-#define LOOK_ROWS			1024
+/* From this bound on only rows that the comparator alone orders are inserted. */
+#define KEYS_BOUND			2048
 
 /* A new row, in a slot or on a page. */
 typedef struct NewRow
@@ -109,7 +110,7 @@ free_arrays(TopRows *top)
 static void
 set_capacity(TopRows *top, size_t capacity)
 {
-	MemoryContext cxt = bulk_owner_context(top->env->bulk);
+	MemoryContext cxt = top->env->cxt;
 	size_t		nblocks = block_count(capacity);
 	TopRow	   *rows = MemoryContextAlloc(cxt, capacity * sizeof(TopRow));
 	TopBlock   *blocks = MemoryContextAlloc(cxt, nblocks * sizeof(TopBlock));
@@ -143,40 +144,16 @@ set_capacity(TopRows *top, size_t capacity)
 	top->env->beside = top->bytes;
 }
 
-void
-top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
+bool
+top_rows_suit(const SortEnv *env, const KeyBuffer *keybuf)
 {
-	KeyBuffer  *keybuf = &batch->keybuf;
-	KeyBufferColumn *col = &keybuf->cols[0];
 	KeyKind		kind;
 
-	top->on = env->bound > 0 && env->bound <= TOP_ROWS_MAX && !keybuf->exact && !gpusort_verify &&
-		gpusort_run_rows == 0 && gpusort_forced_algorithm() == NULL;
-	if (!top->on)
-		return;
-	top->env = env;
-	top->batch = batch;
-	top->bound = env->bound;
-	top->n = top->nstored = top->nblocks = 0;
-	top->by_reference = !TupleDescAttr(env->spec.desc, col->att)->attbyval;
-	top->use_keys = !key_traits[col->kind].needs_comparator;
-	top->keys_exact = key_traits[col->kind].exact && key_traits[col->kind].words == 1;
-	top->strings = key_sorts_strings(&env->spec.keys[0], &kind);
-	top->at_front = false;
-	top->at_ends = 0;
-	top->compared = top->tied = 0;
-	top->useless = 0;
-	if (top->capacity == 0)
-	{
-		top->nfree = 0;
-		set_capacity(top, Min(FIRST_CAPACITY, top->bound));
-	}
-	top->begin = order_size(top->capacity) / 2;
-	for (top->nfree = 0; top->nfree < block_count(top->capacity); top->nfree++)
-		top->free[top->nfree] = (uint32) top->nfree;
-	env->beside = top->bytes;
-	col->prefix.len = 0;
-	col->prefix.frozen = true;
+	if (env->bound == 0 || env->bound > TOP_ROWS_MAX || keybuf->exact || gpusort_verify ||
+		gpusort_run_rows > 0 || gpusort_forced_algorithm() != NULL)
+		return false;
+	return env->bound < KEYS_BOUND ||
+		(key_traits[keybuf->cols[0].kind].needs_comparator && !key_sorts_strings(&env->spec.keys[0], &kind));
 }
 
 static inline TopBlock *
@@ -613,13 +590,6 @@ insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 	top->at_front = first;
 }
 
-/* After LOOK_ROWS rows: would batches need fewer comparisons? */
-static pg_noinline bool
-batch_is_better(const TopRows *top)
-{
-	return top->bound >= 2 * LOOK_ROWS && top->at_ends < LOOK_ROWS / 2 && (top->use_keys || top->strings);
-}
-
 static inline TopAnswer
 put_new_row(TopRows *top, NewRow *new)
 {
@@ -634,14 +604,9 @@ put_new_row(TopRows *top, NewRow *new)
 		top->at_front = false;
 		if (likely(top->n == top->bound))
 			return TOP_TAKEN;
-		top->at_ends++;
 		place.block = top->nblocks - 1;
 		place.at = order_block(top, place.block)->n;
 	}
-	else if (unlikely(top->n < top->bound) && place.block == 0 && place.at == 0)
-		top->at_ends++;
-	if (unlikely(top->n == LOOK_ROWS) && batch_is_better(top))
-		return TOP_FULL;
 	if (unlikely(top->nstored == stored_size(top->capacity)) ||
 		(unlikely(arena_used(&top->batch->arena) >= BOUNDED_CUT_BYTES) && top->nstored >= 2 * top->bound))
 		compact_rows(top);
@@ -649,6 +614,81 @@ put_new_row(TopRows *top, NewRow *new)
 		return TOP_FULL;
 	insert_row(top, new, place, rid);
 	return TOP_TAKEN;
+}
+
+static int
+compare_stored(const void *a, const void *b)
+{
+	uint32		x = ((const TopStored *) a)->rid;
+	uint32		y = ((const TopStored *) b)->rid;
+
+	return (x > y) - (x < y);
+}
+
+/* Makes a stored row of the batch the row of this number. */
+static void
+take_stored_row(TopRows *top, uint32 number, uint32 rid)
+{
+	TopRow	   *row = &top->rows[number];
+	NewRow		new = {0};
+
+	row->rid = rid;
+	new.value = tiebreak_first_value(top->env->tiebreak, stored_row(top, row), &new.null);
+	make_key(top, &new);
+	row->key = new.key;
+	row->null = new.null;
+	row->value = new.value;
+	if (top->by_reference && !new.null)
+		row->value = (Datum) ((char *) DatumGetPointer(new.value) - (char *) stored_row(top, row));
+	top->stored[number].rid = rid;
+	top->stored[number].row = number;
+}
+
+void
+top_rows_begin(TopRows *top, SortEnv *env, Batch *batch, const uint32 *rids)
+{
+	KeyBufferColumn *col = &batch->keybuf.cols[0];
+	size_t		nblocks;
+
+	top->on = true;
+	top->env = env;
+	top->batch = batch;
+	top->bound = env->bound;
+	top->n = top->nstored = top->nblocks = 0;
+	top->by_reference = !TupleDescAttr(env->spec.desc, col->att)->attbyval;
+	top->use_keys = !key_traits[col->kind].needs_comparator;
+	top->keys_exact = key_traits[col->kind].exact && key_traits[col->kind].words == 1;
+	top->at_front = false;
+	top->compared = top->tied = 0;
+	top->useless = 0;
+	col->prefix.len = 0;
+	col->prefix.frozen = true;
+	if (top->capacity < top->bound)
+	{
+		free_arrays(top);
+		top->nfree = 0;
+		set_capacity(top, top->bound);
+	}
+	env->beside = top->bytes;
+	top->begin = order_size(top->capacity) / 2;
+	nblocks = (top->bound + TOP_BLOCK_ROWS - 1) / TOP_BLOCK_ROWS;
+	for (top->nfree = 0; top->nfree < block_count(top->capacity); top->nfree++)
+		top->free[top->nfree] = (uint32) top->nfree;
+	for (size_t block = 0; block < nblocks; block++)
+	{
+		TopBlock   *to = add_block(top, block);
+
+		CHECK_FOR_INTERRUPTS();
+		for (to->n = 0; to->n < TOP_BLOCK_ROWS && top->n < top->bound; top->n++)
+		{
+			take_stored_row(top, (uint32) top->n, rids[top->n]);
+			to->rows[to->n++] = (uint32) top->n;
+		}
+	}
+	top->nstored = top->n;
+	qsort(top->stored, top->nstored, sizeof(TopStored), compare_stored);
+	batch_free_keys(batch, env->bulk);
+	keybuf_reset(&batch->keybuf);
 }
 
 TopAnswer

@@ -34,7 +34,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-PG_FUNCTION_INFO_V1(gpusort_array);
+SQL_FUNCTION(gpusort_array);
 
 /* The values of the array, without NULLs */
 typedef struct ArrayValues

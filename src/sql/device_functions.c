@@ -6,7 +6,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_authid.h"
-#include "fmgr.h"
+#include "compat.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "service/service.h"
@@ -17,9 +17,9 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-PG_FUNCTION_INFO_V1(gpusort_devices);
-PG_FUNCTION_INFO_V1(gpusort_device_stat_get);
-PG_FUNCTION_INFO_V1(gpusort_device_failures_get);
+SQL_FUNCTION(gpusort_devices);
+SQL_FUNCTION(gpusort_device_stat_get);
+SQL_FUNCTION(gpusort_device_failures_get);
 
 /* Columns of the view; gpusort_devices() has the columns before COL_MEMORY_KEPT. */
 enum

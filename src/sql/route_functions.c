@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "catalog/pg_type.h"
+#include "compat.h"
 #include "cost/cost.h"
 #include "cost/store.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -23,9 +23,9 @@
 #include "utils/float.h"
 #include "utils/tuplestore.h"
 
-PG_FUNCTION_INFO_V1(gpusort_algorithms);
-PG_FUNCTION_INFO_V1(gpusort_route);
-PG_FUNCTION_INFO_V1(gpusort_calibrate);
+SQL_FUNCTION(gpusort_algorithms);
+SQL_FUNCTION(gpusort_route);
+SQL_FUNCTION(gpusort_calibrate);
 
 /* Memory of the calibration */
 #define CALIBRATE_WORKSPACE	((size_t) 256 * 1024 * 1024)
@@ -319,7 +319,7 @@ gpusort_route(PG_FUNCTION_ARGS)
  * ------------------------------------------------------------------------
  */
 
-PG_FUNCTION_INFO_V1(gpusort_device_model);
+SQL_FUNCTION(gpusort_device_model);
 
 /* Time that gpusort_calibrate() waits for the devices, and the polling interval. */
 #define CALIBRATE_PATIENCE_US	10e6

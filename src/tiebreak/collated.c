@@ -509,14 +509,30 @@ rank_values(Dictionary *dict, TieBreak *tb, TieColumn *col)
 	return ranks;
 }
 
+/* Record i has the value of a record before: calls on_equal unless a row is dead. */
+static void
+found_again(TieBreak *tb, const SortRec64 *recs, size_t i)
+{
+	size_t		j = 0;
+
+	while (recs[j].pad != recs[i].pad)
+		j++;
+	if (((tie_row(tb, recs[i].rid)->t_infomask2 | tie_row(tb, recs[j].rid)->t_infomask2) & ROW_DEAD) == 0)
+		tie_found_equal(tb, tie_row(tb, recs[j].rid), tie_row(tb, recs[i].rid));
+}
+
 /* Stores the number of each record's value in its pad; false if there are too many values. */
 static bool
-number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t n, uint32 max_values)
+number_values(Dictionary *dict, TieBreak *tb, const TieColumn *col, SortRec64 *recs, size_t n, uint32 max_values)
 {
+	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
 	uint32		first = Min(max_values, DISTINCT_AT_FIRST);
+	/* rows whose last key is equal are equal; the first pair suffices before the sort */
+	bool		wanted = tb->on_equal != NULL && col == &tb->cols[tb->nkeys - 1];
 
 	for (size_t i = 0; i < n; i++)
 	{
+		uint32		seen = dict->n;
 		uint32		len;
 		const char *p;
 
@@ -533,6 +549,11 @@ number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t 
 				recs[j].pad = TIE_SAME_WORD;
 			return false;
 		}
+		if (wanted && recs[i].pad < seen)
+		{
+			found_again(tb, recs, i);
+			wanted = false;
+		}
 	}
 	return true;
 }
@@ -540,7 +561,6 @@ number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t 
 bool
 tie_rank_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
-	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
 	Dictionary	dict = {0};
 	uint32		max_values = Min(n / DISTINCT_PART, TABLE_MAX / 2);
 	uint32		size = 2;
@@ -554,7 +574,7 @@ tie_rank_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	dict.mask = size - 1;
 	dict.entries = palloc0(size * sizeof(Entry));
 	dict.values = palloc(max_values * sizeof(SortRec64));
-	few = number_values(&dict, attr, recs, n, max_values);
+	few = number_values(&dict, tb, col, recs, n, max_values);
 	if (n >= REPORTED_ROWS)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: dictionary of %u values of %zu rows %s after " UINT64_FORMAT " probes",

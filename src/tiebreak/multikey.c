@@ -416,6 +416,8 @@ insert_rows(TieBreak *tb, int k, SortRec64 *recs, size_t n)
 			recs[j] = recs[j - 1];
 		recs[j] = rec;
 	}
+	if (tb->on_equal != NULL)
+		tie_find_equal(tb, k, &recs[0].rid, sizeof(SortRec64), n);
 }
 
 /*
@@ -525,6 +527,8 @@ sort_group(TieBreak *tb, TieGroup group)
 			group = sort_groups(tb, group, &pass);
 		}
 	}
+	if (tb->on_equal != NULL && group.n > 1)
+		tie_find_equal(tb, tb->nkeys, &group.recs[0].rid, sizeof(SortRec64), group.n);
 }
 
 /* Sorts n records with rids of rows of equal keys. */
@@ -572,6 +576,8 @@ sort_rows(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 			rids[j] = rids[j - 1];
 		rids[j] = rid;
 	}
+	if (tb->on_equal != NULL)
+		tie_find_equal(tb, 0, rids, sizeof(uint32), n);
 }
 
 /* ---- Groups of rows with equal keys ---- */

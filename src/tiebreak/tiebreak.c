@@ -127,6 +127,45 @@ tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
 	return compare_columns(tb, 0, tb->nkeys, a, b);
 }
 
+void
+tiebreak_on_equal(TieBreak *tb, EqualRows on_equal, void *arg)
+{
+	tb->on_equal = on_equal;
+	tb->on_equal_arg = arg;
+	tb->calls_left = EQUAL_ROWS_MAX;
+}
+
+void
+tie_find_equal(TieBreak *tb, int from, const uint32 *rids, size_t stride, size_t n)
+{
+	MinimalTuple before = NULL;
+	MinimalTuple live = NULL;	/* of the rows equal to this one */
+	bool		called = false; /* for these rows */
+
+	for (size_t i = 0; i < n; i++)
+	{
+		MinimalTuple row = tie_row(tb, *(const uint32 *) ((const char *) rids + i * stride));
+
+		if (before == NULL || compare_columns(tb, from, tb->nkeys, before, row) != 0)
+		{
+			live = NULL;
+			called = false;
+		}
+		before = row;
+		if ((row->t_infomask2 & ROW_DEAD) != 0 || called)
+			continue;
+		if (live == NULL)
+		{
+			live = row;
+			continue;
+		}
+		tie_found_equal(tb, live, row);
+		if (from == tb->nkeys || tb->on_equal == NULL)
+			return;
+		called = true;
+	}
+}
+
 bool
 tiebreak_equal(TieBreak *tb, int ncols, MinimalTuple a, MinimalTuple b)
 {

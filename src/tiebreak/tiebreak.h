@@ -1,76 +1,14 @@
 /*
  * tiebreak.h
  *	  Resolves ties: orders rows whose normalized keys are equal or inexact.
+ *
+ * Other rooms include this header.  Its inline functions are for loops over rows; what
+ * the room's own files need is in tie_break.h.
  */
 #ifndef GPUSORT_TIEBREAK_TIEBREAK_H
 #define GPUSORT_TIEBREAK_TIEBREAK_H
 
-#include "postgres.h"
-
-#include "access/htup_details.h"
-#include "access/tupdesc.h"
-#include "executor/tuptable.h"
-#include "key/key.h"
-#include "store/store.h"
-
-typedef struct TieBreak TieBreak;
-
-/* Comparators are looked up when they are first needed. */
-extern TieBreak *tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
-								 const KeyColumn *keys, int nkeys);
-
-/* Compares two rows by all sort columns: < 0, 0, > 0 as a sorts before, with or after b. */
-extern int	tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b);
-
-/* Are two rows equal in the first ncols sort columns? */
-extern bool tiebreak_equal(TieBreak *tb, int ncols, MinimalTuple a, MinimalTuple b);
-
-/* Compares the row in a slot with a stored row. */
-extern int	tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
-
-/* Compares the row in a slot with a stored row, without the first sort column. */
-extern int	tiebreak_compare_slot_behind(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
-
-/* Compares two values of the first sort column, which are not NULL. */
-extern int	tiebreak_compare_first(TieBreak *tb, Datum a, Datum b);
-
-/* A row's value in the first sort column. */
-extern Datum tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull);
-
-/* ------------------------------------------------------------------------
- * Groups of rows with equal keys
- *
- * A caller writes the rids of rows in the order of their keys, with ascending rids where
- * keys are equal, and names the rows whose key equals that of the row before.  Each group
- * of such rows is ordered by the values.  Equal rows keep the order of their rids.
- * ------------------------------------------------------------------------
- */
-
-/* Groups that wait until their rows have been prefetched. */
-#define TIE_QUEUE_SIZE		32
-
-/* Rows [start, end) of TieGroups.rids. */
-typedef struct TieRows
-{
-	size_t		start;
-	size_t		end;
-} TieRows;
-
-typedef struct TieGroups
-{
-	TieBreak   *tb;
-	const Arena *arena;			/* has the rows */
-	uint32	   *rids;
-	TieRows		last;			/* last group, may continue; or empty */
-	uint64		rows;			/* rows of all complete groups */
-	int			nqueued;
-	TieRows		queue[TIE_QUEUE_SIZE];
-} TieGroups;
-
-extern void tie_groups_begin(TieGroups *groups, TieBreak *tb, const Arena *arena, uint32 *rids);
-
-/* The last group, which is not empty, is complete. */
-extern void tie_groups_close(TieGroups *groups);
+#include "tiebreak/tie_break.h"
 
 /* Rows [start, end), behind those of all groups before, have equal keys. */
 static inline void
@@ -91,11 +29,5 @@ tie_groups_equal(TieGroups *groups, size_t i)
 	else
 		tie_groups_add(groups, i - 1, i + 1);
 }
-
-/* All rows are written: orders the groups that are left.  Returns the rows of all groups. */
-extern uint64 tie_groups_end(TieGroups *groups);
-
-/* Frees the memory of large sorts. */
-extern void tiebreak_release(TieBreak *tb);
 
 #endif							/* GPUSORT_TIEBREAK_TIEBREAK_H */

@@ -18,7 +18,7 @@
 #include "kernel/sort_kernel.h"
 #include "key/key.h"
 #include "miscadmin.h"
-#include "tiebreak/tiebreak.h"
+#include "tiebreak/tie_break.h"
 #include "utils/sortsupport.h"
 
 /* Up to this number rows are sorted by insertion. */
@@ -72,6 +72,9 @@ struct TieBreak
 	BulkBuf		recs;			/* records of the current sort */
 	BulkBuf		scratch;		/* of tie_sort_words() and merges */
 	BulkBuf		copies;			/* copied values of a block, comparator_sort.c */
+	EqualRows	on_equal;		/* NULL: no interest */
+	void	   *on_equal_arg;
+	int			calls_left;		/* of on_equal */
 	uint64		passed_rows;	/* of the last sort: rows, counted once a pass */
 
 	/* of the last sort: bytes that prefix passes compared */
@@ -168,6 +171,23 @@ extern SortSupport tie_comparator(TieBreak *tb, TieColumn *col);
 
 /* Compares two rows by the columns from this one on, then by rid. */
 extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
+
+/*
+ * Calls on_equal for equal rows among n sorted rows, which are equal in all columns before
+ * column "from".  From one rid to the next it is stride bytes.
+ */
+extern void tie_find_equal(TieBreak *tb, int from, const uint32 *rids, size_t stride, size_t n);
+
+/* Two rows are equal. */
+static inline void
+tie_found_equal(TieBreak *tb, MinimalTuple a, MinimalTuple b)
+{
+	EqualRows	on_equal = tb->on_equal;
+
+	if (--tb->calls_left == 0)
+		tb->on_equal = NULL;
+	on_equal(tb->on_equal_arg, a, b);
+}
 
 /* comparator_sort.c */
 

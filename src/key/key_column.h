@@ -1,0 +1,37 @@
+/*
+ * key_column.h
+ *	  Key columns: the SQL types that can be sort keys, and the key kind of each.
+ */
+#ifndef GPUSORT_KEY_KEY_COLUMN_H
+#define GPUSORT_KEY_KEY_COLUMN_H
+
+#include "postgres.h"
+
+#include "access/attnum.h"
+#include "key/type/traits.h"
+
+/* One column of the ORDER BY. */
+typedef struct KeyColumn
+{
+	AttrNumber	attno;			/* column of the sort's input, from 1 */
+	Oid			sortop;			/* ordering operator */
+	Oid			collation;
+	bool		nulls_first;
+	bool		descending;
+	KeyKind		kind;
+} KeyColumn;
+
+/*
+ * Sets the kind and direction of key, whose ordering operator and collation are
+ * set.  Returns false and a reason in *why if the operator is not a btree ordering
+ * operator, has no comparison function, or lacks a collation.
+ */
+extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
+
+/*
+ * Does the column sort strings by a collation?  If so, *kind is the kind of the
+ * operator's type, which tells how its strings are stored.
+ */
+extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
+
+#endif							/* GPUSORT_KEY_KEY_COLUMN_H */

@@ -1,0 +1,62 @@
+/*
+ * aggregate.h
+ *	  The node GpuSort Aggregate, for the planner.
+ */
+#ifndef GPUSORT_NODES_AGGREGATE_AGGREGATE_H
+#define GPUSORT_NODES_AGGREGATE_AGGREGATE_H
+
+#include "postgres.h"
+
+#include "nodes/base/plan_format.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/* Plan node "Custom Scan (GpuSort Aggregate)". */
+extern const CustomScanMethods aggregate_scan_methods;
+
+/*
+ * Puts a Sort below an Agg whose aggregates sort by themselves, or gives the Sort there more
+ * keys.  Call it before the Agg's child is replaced.
+ */
+extern void sort_below_aggregate(Agg *agg);
+
+/* A GpuSort Aggregate in place of an Agg above a GpuSort; otherwise the Agg itself. */
+extern Plan *replace_aggregate(Agg *agg);
+
+/* ------------------------------------------------------------------------
+ * Format of a GpuSort Aggregate in a finished plan
+ *
+ * INDEX_VAR i is column i of the Agg's target list.  The Agg itself, which refers to the
+ * child's columns as OUTER_VAR, is kept without child and initplans.
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct AggregateFormat
+{
+	Agg		   *agg;
+
+	/* columns by which the child's rows of a group are ordered, if it matters */
+	int			norder;
+	ComparedColumn *order;
+	bool		nulls_first;	/* NULLs of the first of these come first */
+} AggregateFormat;
+
+/* Writes the format into the plan node's custom_private. */
+extern void aggregate_plan_fill(CustomScan *cscan, const AggregateFormat *format);
+
+/*
+ * The number of leading order columns that form the values of a DISTINCT aggregate; 0: it is
+ * none.  Constants are no order columns.
+ */
+extern int	aggregate_distinct_columns(const Aggref *aggref);
+
+/* Is this percentile_cont(), percentile_disc() or mode()? */
+extern bool ordered_set_is_known(const Aggref *aggref);
+
+/*
+ * The column by which the input of such an aggregate is sorted: its argument, without a
+ * cast that keeps the order, and for mode() also the equality.
+ */
+extern Expr *ordered_set_column(const Aggref *aggref);
+
+#endif							/* GPUSORT_NODES_AGGREGATE_AGGREGATE_H */

@@ -1,0 +1,1091 @@
+/*
+ * exec.c
+ *	  The executor node "Custom Scan (GpuSort Aggregate)": sorted aggregation above a GpuSort.
+ *
+ * The child returns rows ordered by the columns of the groups, and within a group by the
+ * columns by which aggregates sort: those of DISTINCT, of ORDER BY in the call, of WITHIN
+ * GROUP.  So no aggregate needs a sort of its own.  A DISTINCT aggregate skips a value that
+ * is equal to the one before; percentile_cont() and its relatives take the values at some
+ * places (ordered_set.c).
+ *
+ * The node contains PostgreSQL's own AggState, which ExecInitAgg() makes of the Agg that
+ * this node replaces.  Of it the node uses the transition and final functions, their
+ * initial values and memory contexts, the HAVING condition and the projection; a function
+ * that asks for its aggregate's context gets an AggState.  The loop over the rows is this
+ * node's.  It differs from nodeAgg.c in three ways:
+ *
+ * - Transitions of count(), sum(), avg(), min() and max() of common types are done in
+ *	 place; others are called directly, without an expression's interpreter.
+ * - A row is compared with its group's first row by columns (nodes/base/group_column.c).
+ * - The first row of a group is not copied if the sort keeps its rows in memory.
+ *
+ * Memory policy: transition values in the AggState's contexts, which are reset with each
+ * group; the values of ordered sets see ordered_set.c.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "executor/nodeAgg.h"
+#include "miscadmin.h"
+#include "nodes/aggregate/aggregate.h"
+#include "nodes/aggregate/ordered_set.h"
+#include "nodes/base/group_compare.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/sort/sort_node.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_agg.h"
+#include "parser/parsetree.h"
+#include "utils/array.h"
+#include "utils/datum.h"
+#include "utils/expandeddatum.h"
+#include "utils/float.h"
+#include "utils/fmgroids.h"
+#include "utils/memutils.h"
+#include "utils/ruleutils.h"
+
+typedef enum TransitionKind
+{
+	TRANSITION_COUNT_ROWS,
+	TRANSITION_COUNT_VALUES,
+	TRANSITION_ADD_INT4,		/* int8 sum of int4 */
+	TRANSITION_AVG_INT4,		/* number and sum, in an array of two int8 */
+	TRANSITION_ADD_FLOAT8,
+	TRANSITION_MOST_INT,		/* greatest, least of values with Datums as integers */
+	TRANSITION_LEAST_INT,
+	TRANSITION_CALL,			/* calls the transition function */
+	TRANSITION_ORDERED_SET,		/* ordered_set.c */
+	TRANSITION_NONE				/* another one passes on the same values */
+} TransitionKind;
+
+/* A transition value and how a row changes it. */
+typedef struct Transition
+{
+	TransitionKind kind;
+	AggStatePerTrans trans;
+	AttrNumber	att;			/* column of the only argument; 0: see args */
+	int			nargs;
+	ExprState **args;
+	ExprState  *filter;			/* NULL: none */
+	int			distinct;		/* order columns that form the value; 0: not DISTINCT */
+
+	/* the current group's state */
+	bool		taken;			/* the row's DISTINCT value was taken before */
+	bool		isnull;			/* of value */
+	bool		unset;			/* value is not set yet */
+	int64		count;
+	int64		sum;
+	float8		fsum;
+	Datum		value;
+} Transition;
+
+typedef struct AggregateState
+{
+	CustomScanState css;
+	AggregateFormat format;
+	AggState   *agg;
+	PlanState  *outer;
+	int			ngroup;			/* columns of a group */
+	int			ncolumns;		/* these and the order columns that are compared */
+	GroupColumn *columns;
+	AttrNumber	last_attno;		/* last column of the child that is used */
+	ColumnReader *reader;		/* reads the used columns; NULL: not possible */
+	bool		evaluates;		/* expressions or functions need tmpcontext */
+	int			ntransitions;
+	Transition *transitions;
+	OrderedSet *set;			/* NULL: no ordered-set aggregate */
+	AttrNumber	set_attno;		/* its sort column */
+	bool		only_places;	/* nothing needs rows but the places of the set */
+	bool		first_row_used; /* the result has columns of the group's first row */
+	bool		values_slot;	/* the first row's slot is virtual, all columns by value */
+	bool		minimal_slot;	/* ... has MinimalTuples */
+	char	   *row_copy;		/* the first row, if its slot has MinimalTuples */
+	Size		row_room;
+
+	/* rows that were taken from the child at once */
+	bool		takes;			/* the sort may have more rows to take */
+	int			ntaken;
+	int			next_taken;
+	MinimalTuple taken[RESULT_TAKE];
+
+	TupleTableSlot *pending;	/* the next group's first row; NULL: none */
+	bool		ended;			/* the child has no more rows */
+	bool		returned;		/* without GROUP BY: the row was returned */
+	double		filtered;		/* groups that failed HAVING */
+} AggregateState;
+
+static Node *aggregate_create_state(CustomScan *cscan);
+static void aggregate_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *aggregate_exec_custom(CustomScanState *css);
+static void aggregate_end(CustomScanState *css);
+static void aggregate_rescan(CustomScanState *css);
+static void aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+const CustomScanMethods aggregate_scan_methods = {
+	.CustomName = "GpuSort Aggregate",
+	.CreateCustomScanState = aggregate_create_state
+};
+
+static const CustomExecMethods aggregate_exec_methods = {
+	.CustomName = "GpuSort Aggregate",
+	.BeginCustomScan = aggregate_begin,
+	.ExecCustomScan = aggregate_exec_custom,
+	.EndCustomScan = aggregate_end,
+	.ReScanCustomScan = aggregate_rescan,
+	.ExplainCustomScan = aggregate_explain
+};
+
+/* ------------------------------------------------------------------------
+ * Format in the plan: the Agg, and two lists of numbers in custom_private
+ * ------------------------------------------------------------------------
+ */
+
+void
+aggregate_plan_fill(CustomScan *cscan, const AggregateFormat *format)
+{
+	List	   *columns = NIL;
+	List	   *operators = NIL;
+
+	for (int i = 0; i < format->norder; i++)
+	{
+		columns = lappend_int(columns, format->order[i].attno);
+		operators = lappend_oid(operators, format->order[i].equality);
+		operators = lappend_oid(operators, format->order[i].collation);
+	}
+	columns = lappend_int(columns, format->nulls_first);
+	cscan->custom_private = list_make3(format->agg, columns, operators);
+}
+
+static void
+aggregate_plan_read(const CustomScan *cscan, AggregateFormat *format)
+{
+	const List *columns = lsecond(cscan->custom_private);
+	const List *operators = lthird(cscan->custom_private);
+
+	format->agg = linitial_node(Agg, cscan->custom_private);
+	format->norder = list_length(columns) - 1;
+	format->nulls_first = llast_int(columns);
+	format->order = palloc(format->norder * sizeof(ComparedColumn));
+	for (int i = 0; i < format->norder; i++)
+	{
+		format->order[i].attno = list_nth_int(columns, i);
+		format->order[i].equality = list_nth_oid(operators, 2 * i);
+		format->order[i].collation = list_nth_oid(operators, 2 * i + 1);
+	}
+}
+
+int
+aggregate_distinct_columns(const Aggref *aggref)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, aggref->aggdistinct)
+		n += !IsA(get_sortgroupclause_expr(lfirst(lc), aggref->args), Const);
+	return n;
+}
+
+/* ------------------------------------------------------------------------
+ * Transitions
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * PostgreSQL's aggregates whose transitions are done in place.  An aggregate of a user may
+ * have the same transition function, but another initial value, for which the function has
+ * checks.
+ */
+static const struct
+{
+	Oid			aggregate;
+	Oid			transfn;
+	TransitionKind kind;
+}			in_place[] =
+{
+	{F_COUNT_, F_INT8INC, TRANSITION_COUNT_ROWS},
+	{F_COUNT_ANY, F_INT8INC_ANY, TRANSITION_COUNT_VALUES},
+	{F_SUM_INT4, F_INT4_SUM, TRANSITION_ADD_INT4},
+	{F_AVG_INT4, F_INT4_AVG_ACCUM, TRANSITION_AVG_INT4},
+	{F_SUM_FLOAT8, F_FLOAT8PL, TRANSITION_ADD_FLOAT8},
+	{F_MAX_INT2, F_INT2LARGER, TRANSITION_MOST_INT},
+	{F_MAX_INT4, F_INT4LARGER, TRANSITION_MOST_INT},
+	{F_MAX_INT8, F_INT8LARGER, TRANSITION_MOST_INT},
+	{F_MAX_DATE, F_DATE_LARGER, TRANSITION_MOST_INT},
+	{F_MAX_TIMESTAMP, F_TIMESTAMP_LARGER, TRANSITION_MOST_INT},
+	{F_MAX_TIMESTAMPTZ, F_TIMESTAMPTZ_LARGER, TRANSITION_MOST_INT},
+	{F_MIN_INT2, F_INT2SMALLER, TRANSITION_LEAST_INT},
+	{F_MIN_INT4, F_INT4SMALLER, TRANSITION_LEAST_INT},
+	{F_MIN_INT8, F_INT8SMALLER, TRANSITION_LEAST_INT},
+	{F_MIN_DATE, F_DATE_SMALLER, TRANSITION_LEAST_INT},
+	{F_MIN_TIMESTAMP, F_TIMESTAMP_SMALLER, TRANSITION_LEAST_INT},
+	{F_MIN_TIMESTAMPTZ, F_TIMESTAMPTZ_SMALLER, TRANSITION_LEAST_INT},
+};
+
+/* The number and the sum of avg(int4), as numeric.c lays them out. */
+static int64 *
+avg_state(Datum value)
+{
+	return (int64 *) ARR_DATA_PTR(DatumGetArrayTypeP(value));
+}
+
+/* Does a transition in place start with the aggregate's initial value? */
+static bool
+initial_value_is_known(const AggStatePerTransData *trans, TransitionKind kind)
+{
+	const ArrayType *array;
+
+	switch (kind)
+	{
+		case TRANSITION_COUNT_ROWS:
+		case TRANSITION_COUNT_VALUES:
+			return !trans->initValueIsNull && DatumGetInt64(trans->initValue) == 0;
+		case TRANSITION_AVG_INT4:
+			if (trans->initValueIsNull)
+				return false;
+			array = DatumGetArrayTypeP(trans->initValue);
+			return !ARR_HASNULL(array) && ARR_SIZE(array) == ARR_OVERHEAD_NONULLS(1) + 2 * sizeof(int64) &&
+				avg_state(trans->initValue)[0] == 0 && avg_state(trans->initValue)[1] == 0;
+		default:
+			return trans->initValueIsNull;
+	}
+}
+
+static TransitionKind
+transition_kind(const AggStatePerTransData *trans)
+{
+	for (int i = 0; i < lengthof(in_place); i++)
+	{
+		TransitionKind kind = in_place[i].kind;
+		const Const *arg;
+
+		if (in_place[i].aggregate != trans->aggref->aggfnoid)
+			continue;
+		if (in_place[i].transfn != trans->transfn_oid || !initial_value_is_known(trans, kind) ||
+			((kind == TRANSITION_MOST_INT || kind == TRANSITION_LEAST_INT) && !trans->transtypeByVal))
+			return TRANSITION_CALL;
+		if (kind != TRANSITION_COUNT_VALUES)
+			return kind;
+		arg = (const Const *) linitial_node(TargetEntry, trans->aggref->args)->expr;
+		return IsA(arg, Const) && !arg->constisnull ? TRANSITION_COUNT_ROWS : TRANSITION_COUNT_VALUES;
+	}
+	return TRANSITION_CALL;
+}
+
+/* Copies a value to the memory of the group. */
+static Datum
+copy_to_group(const AggregateState *node, const Transition *t, Datum value)
+{
+	MemoryContext old = MemoryContextSwitchTo(node->agg->curaggcontext->ecxt_per_tuple_memory);
+
+	value = datumCopy(value, t->trans->transtypeByVal, t->trans->transtypeLen);
+	MemoryContextSwitchTo(old);
+	return value;
+}
+
+/* Begins a transition of a new group. */
+static void
+begin_transition(const AggregateState *node, Transition *t)
+{
+	const AggStatePerTransData *trans = t->trans;
+
+	t->taken = false;
+	t->isnull = t->unset = trans->initValueIsNull;
+	t->count = t->sum = 0;
+	t->value = (Datum) 0;
+	if (t->kind == TRANSITION_CALL && !t->isnull)
+		t->value = copy_to_group(node, t, trans->initValue);
+}
+
+/* The transition value of a group whose rows were all taken. */
+static Datum
+end_transition(const AggregateState *node, Transition *t)
+{
+	switch (t->kind)
+	{
+		case TRANSITION_COUNT_ROWS:
+		case TRANSITION_COUNT_VALUES:
+			return Int64GetDatum(t->count);
+		case TRANSITION_ADD_INT4:
+			return Int64GetDatum(t->sum);
+		case TRANSITION_AVG_INT4:
+			t->value = copy_to_group(node, t, t->trans->initValue);
+			avg_state(t->value)[0] = t->count;
+			avg_state(t->value)[1] = t->sum;
+			return t->value;
+		case TRANSITION_ADD_FLOAT8:
+			return Float8GetDatum(t->fsum);
+		default:
+			return t->value;
+	}
+}
+
+/* Calls the transition function for a row, as advance_transition_function() does. */
+static pg_noinline void
+call_transition(AggregateState *node, Transition *t, const TupleTableSlot *row)
+{
+	AggState   *agg = node->agg;
+	AggStatePerTrans trans = t->trans;
+	FunctionCallInfo fcinfo = trans->transfn_fcinfo;
+	MemoryContext old = MemoryContextSwitchTo(agg->tmpcontext->ecxt_per_tuple_memory);
+	Datum		value;
+
+	if (t->att != 0)
+	{
+		fcinfo->args[1].value = row->tts_values[t->att - 1];
+		fcinfo->args[1].isnull = row->tts_isnull[t->att - 1];
+	}
+	else
+	{
+		for (int i = 0; i < t->nargs; i++)
+			fcinfo->args[i + 1].value = ExecEvalExpr(t->args[i], agg->tmpcontext, &fcinfo->args[i + 1].isnull);
+	}
+	if (trans->transfn.fn_strict)
+	{
+		for (int i = 1; i <= t->nargs; i++)
+		{
+			if (fcinfo->args[i].isnull)
+			{
+				MemoryContextSwitchTo(old);
+				return;
+			}
+		}
+		if (t->unset)
+		{
+			t->value = copy_to_group(node, t, fcinfo->args[1].value);
+			t->isnull = t->unset = false;
+			MemoryContextSwitchTo(old);
+			return;
+		}
+		if (t->isnull)
+		{
+			MemoryContextSwitchTo(old);
+			return;
+		}
+	}
+	agg->curpertrans = trans;
+	fcinfo->args[0].value = t->value;
+	fcinfo->args[0].isnull = t->isnull;
+	fcinfo->isnull = false;
+	value = FunctionCallInvoke(fcinfo);
+	agg->curpertrans = NULL;
+
+	/* a value that an expanded object in the group's memory holds stays there */
+	if (!trans->transtypeByVal && DatumGetPointer(value) != DatumGetPointer(t->value))
+	{
+		MemoryContext group = agg->curaggcontext->ecxt_per_tuple_memory;
+
+		if (fcinfo->isnull)
+			value = (Datum) 0;
+		else if (!DatumIsReadWriteExpandedObject(value, false, trans->transtypeLen) ||
+				 MemoryContextGetParent(DatumGetEOHP(value)->eoh_context) != group)
+			value = copy_to_group(node, t, value);
+		if (!t->isnull)
+		{
+			if (DatumIsReadWriteExpandedObject(t->value, false, trans->transtypeLen))
+				DeleteExpandedObject(t->value);
+			else
+				pfree(DatumGetPointer(t->value));
+		}
+	}
+	t->value = value;
+	t->isnull = fcinfo->isnull;
+	t->unset = false;
+	MemoryContextSwitchTo(old);
+}
+
+/* Advances a transition by a row. */
+static pg_attribute_always_inline void
+advance(AggregateState *node, Transition *t, const TupleTableSlot *row, int first)
+{
+	Datum		value = 0;
+
+	if (t->kind == TRANSITION_CALL)
+	{
+		call_transition(node, t, row);
+		return;
+	}
+	if (t->kind == TRANSITION_COUNT_ROWS)
+	{
+		t->count++;
+		return;
+	}
+	if (t->kind == TRANSITION_NONE)
+		return;
+	if (likely(t->att != 0))
+	{
+		if (row->tts_isnull[t->att - 1])
+			return;
+		value = row->tts_values[t->att - 1];
+	}
+	else
+	{
+		bool		isnull;
+
+		value = ExecEvalExprSwitchContext(t->args[0], node->agg->tmpcontext, &isnull);
+		if (isnull)
+			return;
+	}
+	switch (t->kind)
+	{
+		case TRANSITION_COUNT_VALUES:
+			t->count++;
+			break;
+		case TRANSITION_ADD_INT4:
+			t->sum += DatumGetInt32(value);
+			break;
+		case TRANSITION_AVG_INT4:
+			t->count++;
+			t->sum += DatumGetInt32(value);
+			break;
+		case TRANSITION_ADD_FLOAT8:
+			t->fsum = t->unset ? DatumGetFloat8(value) : float8_pl(t->fsum, DatumGetFloat8(value));
+			break;
+		case TRANSITION_MOST_INT:
+			if (t->unset || (int64) value > (int64) t->value)
+				t->value = value;
+			break;
+		case TRANSITION_LEAST_INT:
+			if (t->unset || (int64) value < (int64) t->value)
+				t->value = value;
+			break;
+		case TRANSITION_ORDERED_SET:
+			ordered_set_put(node->set, value, first < 1);
+			break;
+		default:
+			break;
+	}
+	t->isnull = t->unset = false;
+}
+
+/* Takes a row into the group.  first: the first order column that differs from the row before. */
+static pg_attribute_always_inline void
+take_row(AggregateState *node, TupleTableSlot *row, int first)
+{
+	if (node->evaluates)
+	{
+		ResetExprContext(node->agg->tmpcontext);
+		node->agg->tmpcontext->ecxt_outertuple = row;
+	}
+	for (int i = 0; i < node->ntransitions; i++)
+	{
+		Transition *t = &node->transitions[i];
+
+		if (unlikely(t->distinct > 0))
+		{
+			if (first < t->distinct)
+				t->taken = false;
+			else if (t->taken)
+				continue;
+		}
+		if (unlikely(t->filter != NULL) && !ExecQual(t->filter, node->agg->tmpcontext))
+			continue;
+		t->taken = true;
+		advance(node, t, row, first);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Groups
+ * ------------------------------------------------------------------------
+ */
+
+/* Takes the next rows of the child at once; false if the next row must be asked for. */
+static pg_noinline bool
+take_rows(AggregateState *node)
+{
+	node->next_taken = 0;
+	node->ntaken = gpusort_next_rows(node->outer, node->taken, &node->takes);
+	return node->ntaken > 0;
+}
+
+/* Asks the child for its next row. */
+static pg_noinline TupleTableSlot *
+ask_child(AggregateState *node)
+{
+	TupleTableSlot *row = ExecProcNode(node->outer);
+
+	if (TupIsNull(row))
+	{
+		node->ended = true;
+		return NULL;
+	}
+	/* slots of other results have values, not rows */
+	node->takes = node->reader != NULL && slot_minimal_tuple(row) != NULL;
+	if (node->last_attno > 0)
+		slot_getsomeattrs(row, node->last_attno);
+	return row;
+}
+
+/* The child's next row, in which the used columns can be read; NULL at the end. */
+static pg_attribute_always_inline TupleTableSlot *
+aggregate_next_row(AggregateState *node)
+{
+	TupleTableSlot *slot;
+	MinimalTuple row;
+
+	if (!node->takes || (node->next_taken == node->ntaken && !take_rows(node)))
+		return ask_child(node);
+	row = node->taken[node->next_taken++];
+	slot = node->outer->ps_ResultTupleSlot;
+	row_to_slot(slot, row);
+
+	/*
+	 * the slot does not count these columns as deformed, because not all
+	 * columns are
+	 */
+	column_reader_read(node->reader, (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET),
+					   row->t_len + MINIMAL_TUPLE_OFFSET);
+	if (unlikely(node->outer->instrument != NULL))
+		node->outer->instrument->tuplecount++;
+	return slot;
+}
+
+/* Skips at most this many following rows; returns how many. */
+static int64
+skip_rows(AggregateState *node, int64 rows)
+{
+	int64		taken = Min(rows, node->ntaken - node->next_taken);
+
+	node->next_taken += taken;
+	return taken + gpusort_skip_rows(node->outer, rows - taken);
+}
+
+/* Keeps the values of columns from this one on. */
+static pg_attribute_always_inline void
+keep_columns(AggregateState *node, const TupleTableSlot *row, int from)
+{
+	for (int i = from; i < node->ncolumns; i++)
+		group_column_keep(&node->columns[i], row, node->css.ss.ps.state->es_query_cxt);
+}
+
+/* Keeps the first row of a group for the projection. */
+static void
+keep_first_row(AggregateState *node, TupleTableSlot *row)
+{
+	TupleTableSlot *kept = node->agg->ss.ss_ScanTupleSlot;
+	MinimalTuple tuple;
+
+	if (!node->first_row_used)
+		return;
+	if (node->values_slot)
+	{
+		int			natts = row->tts_tupleDescriptor->natts;
+
+		slot_getallattrs(row);
+		ExecClearTuple(kept);
+		memcpy(kept->tts_values, row->tts_values, natts * sizeof(Datum));
+		memcpy(kept->tts_isnull, row->tts_isnull, natts * sizeof(bool));
+		ExecStoreVirtualTuple(kept);
+	}
+	else if (node->minimal_slot && !TTS_SHOULDFREE(row) && (tuple = slot_minimal_tuple(row)) != NULL)
+	{
+		if (!gpusort_rows_stay(node->outer))
+		{
+			if (tuple->t_len > node->row_room)
+			{
+				node->row_room = tuple->t_len + tuple->t_len / 2;
+				if (node->row_copy != NULL)
+					pfree(node->row_copy);
+				node->row_copy = MemoryContextAlloc(node->css.ss.ps.state->es_query_cxt, node->row_room);
+			}
+			memcpy(node->row_copy, tuple, tuple->t_len);
+			tuple = (MinimalTuple) node->row_copy;
+		}
+		row_to_slot(kept, tuple);
+	}
+	else
+		ExecCopySlot(kept, row);
+}
+
+static void
+aggregate_begin_group(AggregateState *node)
+{
+	ExprContext *econtext = node->agg->ss.ps.ps_ExprContext;
+
+	ResetExprContext(econtext);
+	ReScanExprContext(node->agg->aggcontexts[0]);
+	for (int i = 0; i < node->ntransitions; i++)
+		begin_transition(node, &node->transitions[i]);
+}
+
+/* Takes the rows of a group that begins with this row. */
+static void
+take_group(AggregateState *node, TupleTableSlot *row)
+{
+	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+	int			ngroup = node->ngroup;
+	int			first = ngroup;
+
+	if (node->set != NULL)
+		ordered_set_begin_group(node->set, true, gpusort_rows_stay(node->outer));
+	keep_first_row(node, row);
+	keep_columns(node, row, 0);
+	node->pending = NULL;
+	for (;;)
+	{
+		take_row(node, row, first - ngroup);
+		row = aggregate_next_row(node);
+		if (row == NULL)
+			break;
+		first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
+		if (first < ngroup)
+		{
+			node->pending = row;
+			break;
+		}
+		keep_columns(node, row, first);
+	}
+}
+
+/*
+ * The only group, if the number of its rows is known: takes the values of the ordered set at
+ * the wanted places.  NULLs come first.
+ */
+static void
+take_places(AggregateState *node, TupleTableSlot *row, uint64 rows)
+{
+	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+	ExprContext *econtext = node->agg->ss.ps.ps_ExprContext;
+	int			att = node->set_attno - 1;
+	uint64		at = 0;
+	int			first = 0;
+	int			next = 0;
+
+	ordered_set_begin_group(node->set, false, false);
+	keep_columns(node, row, 0);
+	for (; row != NULL && row->tts_isnull[att]; at++)
+	{
+		take_row(node, row, first);
+		row = aggregate_next_row(node);
+		if (row != NULL)
+		{
+			first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
+			keep_columns(node, row, first);
+		}
+	}
+	ordered_set_want(node->set, rows - at, econtext);
+	for (int64 place = 0; row != NULL; place++)
+	{
+		if (next < ordered_set_wanted(node->set) && ordered_set_place(node->set, next) == place)
+			ordered_set_give(node->set, next++, row->tts_values[att]);
+		if (node->only_places)
+		{
+			int64		skip = next == ordered_set_wanted(node->set) ? 0 :
+				ordered_set_place(node->set, next) - place - 1;
+
+			if (next == ordered_set_wanted(node->set))
+				break;
+			if (skip > 0)
+				place += skip_rows(node, skip);
+			row = aggregate_next_row(node);
+			continue;
+		}
+		take_row(node, row, first);
+		row = aggregate_next_row(node);
+		if (row == NULL)
+			break;
+		first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
+		keep_columns(node, row, first);
+	}
+	if (next < ordered_set_wanted(node->set))
+		elog(ERROR, "gpusort: a sort returned fewer rows than it had taken");
+	node->ended = true;
+}
+
+/* Computes the final values, as finalize_aggregate() does. */
+static void
+finalize(AggregateState *node)
+{
+	AggState   *agg = node->agg;
+	ExprContext *econtext = agg->ss.ps.ps_ExprContext;
+	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+	for (int i = 0; i < node->ntransitions; i++)
+		node->transitions[i].value = end_transition(node, &node->transitions[i]);
+	for (int i = 0; i < agg->numaggs; i++)
+	{
+		AggStatePerAgg peragg = &agg->peragg[i];
+		Transition *t = &node->transitions[peragg->transno];
+		Datum		value;
+
+		if (peragg->aggref->aggkind == AGGKIND_ORDERED_SET)
+		{
+			econtext->ecxt_aggvalues[i] = ordered_set_result(node->set, i, econtext, &econtext->ecxt_aggnulls[i]);
+			continue;
+		}
+		value = MakeExpandedObjectReadOnly(t->value, t->isnull, t->trans->transtypeLen);
+		econtext->ecxt_aggnulls[i] = t->isnull;
+		if (OidIsValid(peragg->finalfn_oid))
+		{
+			LOCAL_FCINFO(fcinfo, FUNC_MAX_ARGS);
+			bool		anynull = t->isnull || peragg->numFinalArgs > 1;
+
+			InitFunctionCallInfoData(*fcinfo, &peragg->finalfn, peragg->numFinalArgs, t->trans->aggCollation,
+									 (Node *) agg, NULL);
+			fcinfo->args[0].value = value;
+			fcinfo->args[0].isnull = t->isnull;
+			for (int arg = 1; arg < peragg->numFinalArgs; arg++)
+			{
+				fcinfo->args[arg].value = (Datum) 0;
+				fcinfo->args[arg].isnull = true;
+			}
+			if (fcinfo->flinfo->fn_strict && anynull)
+			{
+				value = (Datum) 0;
+				econtext->ecxt_aggnulls[i] = true;
+			}
+			else
+			{
+				agg->curperagg = peragg;
+				value = FunctionCallInvoke(fcinfo);
+				econtext->ecxt_aggnulls[i] = fcinfo->isnull;
+				agg->curperagg = NULL;
+			}
+		}
+		econtext->ecxt_aggvalues[i] = value;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* The result of a group; NULL if it fails HAVING. */
+static TupleTableSlot *
+finish_group(AggregateState *node)
+{
+	AggState   *agg = node->agg;
+	ExprContext *econtext = agg->ss.ps.ps_ExprContext;
+
+	econtext->ecxt_outertuple = agg->ss.ss_ScanTupleSlot;
+	finalize(node);
+	if (!ExecQual(agg->ss.ps.qual, econtext))
+	{
+		node->filtered++;
+		return NULL;
+	}
+	return ExecProject(agg->ss.ps.ps_ProjInfo);
+}
+
+/* Is the number of the group's values known from the number of the sort's rows? */
+static bool
+count_is_known(AggregateState *node, uint64 *rows)
+{
+	return node->ngroup == 0 && node->set != NULL && node->format.nulls_first &&
+		ordered_set_has_places(node->set, node->agg->ss.ps.ps_ExprContext) && gpusort_count_rows(node->outer, rows);
+}
+
+/* Takes a group that begins with this row; NULL: a group without rows. */
+static void
+take_values(AggregateState *node, TupleTableSlot *row)
+{
+	uint64		rows;
+
+	aggregate_begin_group(node);
+	if (row != NULL && count_is_known(node, &rows))
+	{
+		take_places(node, row, rows);
+		return;
+	}
+	if (row != NULL)
+		take_group(node, row);
+	else if (node->set != NULL)
+		ordered_set_begin_group(node->set, false, false);
+	if (node->set != NULL)
+	{
+		/* fractions may be columns of the group */
+		node->agg->ss.ps.ps_ExprContext->ecxt_outertuple = node->agg->ss.ss_ScanTupleSlot;
+		ordered_set_want(node->set, ordered_set_count(node->set), node->agg->ss.ps.ps_ExprContext);
+		ordered_set_read(node->set);
+	}
+}
+
+static TupleTableSlot *
+aggregate_exec(PlanState *pstate)
+{
+	AggregateState *node = (AggregateState *) pstate;
+
+	for (;;)
+	{
+		TupleTableSlot *row = node->pending;
+		TupleTableSlot *result;
+
+		CHECK_FOR_INTERRUPTS();
+		if (row == NULL && !node->ended)
+			row = aggregate_next_row(node);
+		/* without GROUP BY there is one result, even of no rows */
+		if (row == NULL && (node->format.agg->aggstrategy != AGG_PLAIN || node->returned))
+			return ExecClearTuple(node->agg->ss.ps.ps_ResultTupleSlot);
+		take_values(node, row);
+		node->returned = true;
+		result = finish_group(node);
+		if (result != NULL)
+			return result;
+	}
+}
+
+static TupleTableSlot *
+aggregate_exec_custom(CustomScanState *css)
+{
+	return aggregate_exec(&css->ss.ps);
+}
+
+/* ------------------------------------------------------------------------
+ * Begin, end, rescan
+ * ------------------------------------------------------------------------
+ */
+
+static Node *
+aggregate_create_state(CustomScan *cscan)
+{
+	AggregateState *node = (AggregateState *) newNode(sizeof(AggregateState), T_CustomScanState);
+
+	node->css.methods = &aggregate_exec_methods;
+	return (Node *) node;
+}
+
+/* expression_tree_walker: does the expression have columns of a group's first row? */
+static bool
+has_group_columns(Node *expr, void *context)
+{
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Var))
+		return true;
+	if (IsA(expr, Aggref))
+		return has_group_columns((Node *) ((Aggref *) expr)->aggdirectargs, context);
+	return expression_tree_walker(expr, has_group_columns, context);
+}
+
+static void
+use_column(AggregateState *node, AttrNumber attno)
+{
+	node->last_attno = Max(node->last_attno, attno);
+}
+
+static void
+init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
+{
+	Aggref	   *aggref = trans->aggref;
+
+	t->trans = trans;
+	t->nargs = trans->numTransInputs;
+	t->distinct = aggregate_distinct_columns(aggref);
+	if (aggref->aggfilter != NULL)
+	{
+		t->filter = ExecInitQual(list_make1(aggref->aggfilter), &node->agg->ss.ps);
+		node->evaluates = true;
+	}
+	if (aggref->aggkind == AGGKIND_ORDERED_SET)
+	{
+		/* calls with and without a cast have transitions of their own */
+		t->kind = node->set_attno == 0 ? TRANSITION_ORDERED_SET : TRANSITION_NONE;
+		t->att = node->set_attno = node->format.order[0].attno;
+		return;
+	}
+	t->kind = transition_kind(trans);
+	node->evaluates |= t->kind == TRANSITION_CALL;
+	if (t->nargs == 1)
+	{
+		Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+
+		if (IsA(arg, Var))
+			t->att = ((Var *) arg)->varattno;
+	}
+	use_column(node, t->att);
+	if (t->att != 0 || t->kind == TRANSITION_COUNT_ROWS)
+		return;
+	node->evaluates = true;
+	t->args = palloc(t->nargs * sizeof(ExprState *));
+	for (int i = 0; i < t->nargs; i++)
+		t->args[i] = ExecInitExpr(list_nth_node(TargetEntry, aggref->args, i)->expr, &node->agg->ss.ps);
+}
+
+/* The columns that are compared: those of groups, then those by which a DISTINCT or mode() has its input. */
+static void
+init_columns(AggregateState *node, TupleDesc desc)
+{
+	const Agg  *agg = node->format.agg;
+	int			norder = node->set != NULL && ordered_set_has_mode(node->set) ? 1 : 0;
+
+	for (int i = 0; i < node->ntransitions; i++)
+		norder = Max(norder, node->transitions[i].distinct);
+	Assert(norder <= node->format.norder);
+	node->ngroup = agg->numCols;
+	node->ncolumns = node->ngroup + norder;
+	node->columns = palloc(node->ncolumns * sizeof(GroupColumn));
+	for (int i = 0; i < node->ngroup; i++)
+		group_column_init(&node->columns[i], agg->grpColIdx[i], agg->grpOperators[i], agg->grpCollations[i], desc);
+	for (int i = 0; i < norder; i++)
+	{
+		const ComparedColumn *column = &node->format.order[i];
+
+		group_column_init(&node->columns[node->ngroup + i], column->attno, column->equality, column->collation,
+						  desc);
+	}
+	for (int i = 0; i < node->ncolumns; i++)
+		use_column(node, node->columns[i].attno);
+	if (node->set != NULL && ordered_set_has_mode(node->set))
+		ordered_set_compared(node->set, &node->columns[node->ngroup]);
+}
+
+/* Prepares to read the used columns of rows that are taken from the child, into its slot. */
+static void
+init_reader(AggregateState *node, TupleDesc desc)
+{
+	TupleTableSlot *slot = node->outer->ps_ResultTupleSlot;
+	ReaderColumn *columns = palloc0(Max(1, desc->natts) * sizeof(ReaderColumn));
+	Bitmapset  *used = NULL;
+	int			n = 0;
+	int			att = -1;
+
+	for (int i = 0; i < node->ncolumns; i++)
+		used = bms_add_member(used, node->columns[i].attno - 1);
+	for (int i = 0; i < node->ntransitions; i++)
+	{
+		if (node->transitions[i].att != 0)
+			used = bms_add_member(used, node->transitions[i].att - 1);
+	}
+	while ((att = bms_next_member(used, att)) >= 0)
+		columns[n++] = (ReaderColumn)
+	{
+		.att = att,.value = &slot->tts_values[att],.isnull = &slot->tts_isnull[att]
+	};
+	node->reader = column_reader_create(desc, columns, n);
+}
+
+static void
+init_first_row(AggregateState *node, TupleDesc desc)
+{
+	const TupleTableSlot *kept = node->agg->ss.ss_ScanTupleSlot;
+
+	node->first_row_used = has_group_columns((Node *) node->format.agg->plan.targetlist, NULL) ||
+		has_group_columns((Node *) node->format.agg->plan.qual, NULL);
+	node->minimal_slot = TTS_IS_MINIMALTUPLE(kept);
+	/* a slot of decoded keys is a kind of virtual slot */
+	node->values_slot = kept->tts_ops->getsomeattrs == TTSOpsVirtual.getsomeattrs;
+	for (int i = 0; i < desc->natts; i++)
+		node->values_slot &= TupleDescAttr(desc, i)->attbyval;
+}
+
+static void
+aggregate_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	AggregateState *node = (AggregateState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	Agg		   *plan = makeNode(Agg);
+	AggState   *agg;
+	TupleDesc	desc;
+
+	aggregate_plan_read(cscan, &node->format);
+	*plan = *node->format.agg;
+	plan->plan.lefttree = outerPlan(cscan);
+	node->agg = agg = ExecInitAgg(plan, estate, eflags);
+	node->outer = outerPlanState(css) = outerPlanState(agg);
+	desc = ExecGetResultType(node->outer);
+	agg->curaggcontext = agg->aggcontexts[0];
+	agg->current_set = 0;
+
+	node->ntransitions = agg->numtrans;
+	node->transitions = palloc0(agg->numtrans * sizeof(Transition));
+	for (int i = 0; i < agg->numtrans; i++)
+		init_transition(node, &node->transitions[i], &agg->pertrans[i]);
+	if (node->set_attno != 0)
+	{
+		use_column(node, node->set_attno);
+		node->set = ordered_set_create(agg, node->set_attno, desc);
+	}
+	node->only_places = node->set != NULL && !ordered_set_has_mode(node->set);
+	for (int i = 0; i < agg->numtrans; i++)
+		node->only_places &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
+	init_columns(node, desc);
+	init_reader(node, desc);
+	init_first_row(node, desc);
+	css->ss.ps.ExecProcNode = aggregate_exec;
+}
+
+static void
+aggregate_end(CustomScanState *css)
+{
+	AggregateState *node = (AggregateState *) css;
+
+	if (node->set != NULL)
+		ordered_set_end(node->set);
+	/* ends the child, too */
+	ExecEndAgg(node->agg);
+}
+
+static void
+aggregate_rescan(CustomScanState *css)
+{
+	AggregateState *node = (AggregateState *) css;
+
+	node->pending = NULL;
+	node->takes = false;
+	node->ntaken = node->next_taken = 0;
+	node->ended = node->returned = false;
+	ExecClearTuple(node->agg->ss.ss_ScanTupleSlot);
+	ExecClearTuple(node->agg->ss.ps.ps_ResultTupleSlot);
+	if (node->outer->chgParam == NULL)
+		ExecReScan(node->outer);
+}
+
+/* ------------------------------------------------------------------------
+ * EXPLAIN
+ * ------------------------------------------------------------------------
+ */
+
+/* expression_tree_walker: collects aggregates. */
+static bool
+collect_aggregates(Node *expr, void *context)
+{
+	List	  **aggregates = context;
+
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Aggref))
+	{
+		*aggregates = list_append_unique(*aggregates, expr);
+		return false;
+	}
+	return expression_tree_walker(expr, collect_aggregates, context);
+}
+
+static void
+aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	AggregateState *node = (AggregateState *) css;
+	const Agg  *agg = node->format.agg;
+	const Plan *child = outerPlan(css->ss.ps.plan);
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
+	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
+	List	   *aggregates = NIL;
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	for (int i = 0; i < agg->numCols; i++)
+	{
+		TargetEntry *tle = get_tle_by_resno(child->targetlist, agg->grpColIdx[i]);
+
+		if (tle == NULL)
+			elog(ERROR, "no tlist entry for column %d", agg->grpColIdx[i]);
+		names = lappend(names, deparse_expression((Node *) makeVarFromTargetEntry(OUTER_VAR, tle), context,
+												  useprefix, true));
+	}
+	if (names != NIL)
+		ExplainPropertyList("Group Key", names, es);
+	collect_aggregates((Node *) agg->plan.targetlist, &aggregates);
+	collect_aggregates((Node *) agg->plan.qual, &aggregates);
+	names = NIL;
+	foreach(lc, aggregates)
+		names = lappend(names, deparse_expression(lfirst(lc), context, useprefix, true));
+	if (names != NIL)
+		ExplainPropertyList("Aggregates", names, es);
+	if (agg->plan.qual != NIL)
+	{
+		ExplainPropertyText("Filter", deparse_expression((Node *) make_ands_explicit(agg->plan.qual), context,
+														 useprefix, false), es);
+		if (es->analyze && node->filtered > 0)
+			ExplainPropertyFloat("Rows Removed by Filter", NULL, node->filtered, 0, es);
+	}
+}

@@ -1,0 +1,879 @@
+/*
+ * plan.c
+ *	  Replaces sorted Agg nodes of finished plans by GpuSort Aggregate nodes.
+ *
+ * Two steps, before and after the sorts below are replaced:
+ *
+ * 1. Aggregates that sort their input by themselves (percentile_cont() and its relatives in
+ *	  all versions; DISTINCT and ORDER BY in calls up to PostgreSQL 15) get a Sort below the
+ *	  Agg, or more keys for the Sort that is there.  The plan stays valid, because such an
+ *	  aggregate may have sorted input.
+ * 2. If the child of a sorted Agg is a GpuSort whose keys are the columns of the groups and
+ *	  then those of the aggregates, a GpuSort Aggregate replaces the Agg.
+ *
+ * The sort must not change other results, nor be slower than what it replaces:
+ *
+ * - All aggregates that sort have one order, or the beginnings of one.
+ * - Other aggregates do not depend on the order of their input, if step 1 changes it.
+ * - A column of the sort may be an expression, which is then computed below it.  It must be
+ *	 evaluated for all rows anyway, with the same effects.  Of several groups perhaps only
+ *	 the first ones are read, so below a Sort that orders them it must not fail.
+ * - The rows of a new sort are not much wider than the values that the aggregate would sort.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "expression.h"
+#include "nodes/aggregate/aggregate.h"
+#include "nodes/base/plan_columns.h"
+#include "nodes/base/plan_format.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/sort/sort_node.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "parser/parse_agg.h"
+#include "parser/parse_oper.h"
+#include "parser/parsetree.h"
+#include "settings.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+/*
+ * Ids of the plan nodes that are added are the Agg's id plus one of these; see
+ * PARTIAL_SORT_NODE_ID.
+ */
+#define AGGREGATE_SORT_NODE_ID		(1 << 29)
+#define AGGREGATE_INPUT_NODE_ID		(1 << 28)
+
+/* Bytes of columns besides the sort keys that the rows of a new sort may have. */
+#define OTHER_COLUMNS_BYTES		40
+
+/* A column by which aggregates have their input ordered. */
+typedef struct OrderColumn
+{
+	Expr	   *expr;			/* refers to the Agg's child */
+	Oid			sortop;
+	Oid			eqop;
+	Oid			collation;
+	bool		nulls_first;
+	bool		any_nulls;		/* NULLs may be first or last */
+} OrderColumn;
+
+/* The aggregates of an Agg. */
+typedef struct Aggregates
+{
+	List	   *aggrefs;
+	int			norder;
+	OrderColumn *order;			/* the longest order of an aggregate */
+	bool		sorts;			/* one that sorts by itself has no FILTER */
+	bool		all_distinct;	/* all take each combination of the order columns once */
+	const char *refusal;		/* NULL, or why the Agg stays */
+} Aggregates;
+
+/* ------------------------------------------------------------------------
+ * Aggregates
+ * ------------------------------------------------------------------------
+ */
+
+/* expression_tree_walker: collects aggregates. */
+static bool
+collect_aggrefs(Node *expr, void *context)
+{
+	List	  **aggrefs = context;
+
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Aggref))
+	{
+		*aggrefs = lappend(*aggrefs, expr);
+		return false;
+	}
+	return expression_tree_walker(expr, collect_aggrefs, context);
+}
+
+/* Is the result the same for any order of the input?  Sums of floats are not. */
+static bool
+ignores_order(const Aggref *aggref)
+{
+	char	   *name;
+
+	if (aggref->aggfnoid >= FirstGenbkiObjectId)
+		return false;
+	switch (aggref->aggfnoid)
+	{
+		case F_COUNT_:
+		case F_COUNT_ANY:
+		case F_SUM_INT2:
+		case F_SUM_INT4:
+		case F_SUM_INT8:
+		case F_SUM_NUMERIC:
+		case F_SUM_MONEY:
+		case F_AVG_INT2:
+		case F_AVG_INT4:
+		case F_AVG_INT8:
+		case F_AVG_NUMERIC:
+		case F_BOOL_AND:
+		case F_BOOL_OR:
+		case F_EVERY:
+			return true;
+		default:
+			name = get_func_name(aggref->aggfnoid);
+			return name != NULL && (strcmp(name, "min") == 0 || strcmp(name, "max") == 0);
+	}
+}
+
+/* The columns by which an aggregate has its input ordered; NULL: it does not sort. */
+static OrderColumn *
+order_of(const Aggref *aggref, int *n)
+{
+	List	   *clauses = aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+	OrderColumn *order = palloc0((list_length(clauses) + 1) * sizeof(OrderColumn));
+	ListCell   *lc;
+
+	*n = 0;
+	if (aggref->aggkind == AGGKIND_ORDERED_SET)
+	{
+		SortGroupClause *clause = linitial_node(SortGroupClause, clauses);
+		Expr	   *column = ordered_set_column(aggref);
+		Oid			type = exprType((Node *) column);
+
+		order->expr = column;
+		order->sortop = clause->sortop;
+		order->eqop = clause->eqop;
+		if (column != linitial_node(TargetEntry, aggref->args)->expr)
+		{
+			/* the order of a cast's argument, in the same direction */
+			Oid			opfamily;
+			Oid			opcintype;
+			bool		reverse;
+
+			if (!compat_ordering_op(clause->sortop, &opfamily, &opcintype, &reverse))
+				return NULL;
+			get_sort_group_operators(type, true, true, true, &order->sortop, &order->eqop, NULL, NULL);
+			if (reverse)
+				get_sort_group_operators(type, false, true, true, NULL, &order->eqop, &order->sortop, NULL);
+		}
+		order->collation = exprCollation((Node *) column);
+		order->nulls_first = order->any_nulls = true;
+		*n = 1;
+		return order;
+	}
+	foreach(lc, clauses)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Expr	   *expr = get_sortgroupclause_tle(clause, aggref->args)->expr;
+		OrderColumn *column = &order[*n];
+
+		if (IsA(expr, Const))
+			continue;
+		column->expr = expr;
+		column->sortop = clause->sortop;
+		column->eqop = clause->eqop;
+		column->collation = exprCollation((Node *) expr);
+		column->nulls_first = clause->nulls_first;
+		column->any_nulls = aggref->aggorder == NIL && ignores_order(aggref);
+		(*n)++;
+	}
+	return *n > 0 ? order : NULL;
+}
+
+/* Makes one order of both; false if neither begins with the other. */
+static bool
+join_orders(Aggregates *all, OrderColumn *order, int n)
+{
+	int			both = Min(n, all->norder);
+
+	for (int i = 0; i < both; i++)
+	{
+		OrderColumn *a = &all->order[i];
+		OrderColumn *b = &order[i];
+
+		if (!equal(a->expr, b->expr) || a->sortop != b->sortop || a->eqop != b->eqop)
+			return false;
+		if (!a->any_nulls && !b->any_nulls && a->nulls_first != b->nulls_first)
+			return false;
+		if (a->any_nulls && b->any_nulls)
+			a->nulls_first = b->nulls_first = a->nulls_first || b->nulls_first;
+		else if (a->any_nulls)
+			*a = *b;
+		else
+			*b = *a;
+	}
+	if (n > all->norder)
+	{
+		all->norder = n;
+		all->order = order;
+	}
+	return true;
+}
+
+static void
+examine_aggregate(Aggregates *all, const Aggref *aggref)
+{
+	OrderColumn *order;
+	int			n;
+
+	if (aggref->agglevelsup > 0 || aggref->aggsplit != AGGSPLIT_SIMPLE)
+		all->refusal = "it is a partial aggregate";
+	else if (aggref->aggkind == AGGKIND_HYPOTHETICAL ||
+			 (aggref->aggkind == AGGKIND_ORDERED_SET &&
+			  (!ordered_set_is_known(aggref) || aggref->aggfilter != NULL)))
+		all->refusal = "an ordered-set aggregate is unknown or has a FILTER";
+	else if (list_length(all->aggrefs) > 1 && expr_is_loud((Node *) aggref->aggdirectargs))
+		/* the final functions of earlier aggregates come first */
+		all->refusal = "a fraction may fail";
+	if (all->refusal != NULL)
+		return;
+	order = order_of(aggref, &n);
+	if (aggref->aggdistinct == NIL || aggref->aggfilter != NULL)
+		all->all_distinct = false;
+	if (order == NULL)
+	{
+		if (aggref->aggdistinct != NIL || aggref->aggorder != NIL)
+			all->refusal = "an aggregate sorts by a constant";
+		return;
+	}
+	all->sorts |= aggref->aggfilter == NULL;
+	if (!join_orders(all, order, n))
+		all->refusal = "its aggregates have different orders";
+}
+
+/* Examines the aggregates of an Agg; its children do not matter. */
+static void
+examine_aggregates(const Agg *agg, Aggregates *all)
+{
+	ListCell   *lc;
+
+	memset(all, 0, sizeof(*all));
+	collect_aggrefs((Node *) agg->plan.targetlist, &all->aggrefs);
+	collect_aggrefs((Node *) agg->plan.qual, &all->aggrefs);
+	all->all_distinct = all->aggrefs != NIL;
+	if (agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_SORTED)
+		all->refusal = "it has a hash table";
+	else if (agg->aggsplit != AGGSPLIT_SIMPLE)
+		all->refusal = "it is a partial aggregate";
+	else if (agg->groupingSets != NIL || agg->chain != NIL)
+		all->refusal = "it has grouping sets";
+	else if (contain_subplans((Node *) agg->plan.targetlist) || contain_subplans((Node *) agg->plan.qual))
+		all->refusal = "it has subplans";
+	foreach(lc, all->aggrefs)
+	{
+		if (all->refusal == NULL)
+			examine_aggregate(all, lfirst_node(Aggref, lc));
+	}
+	/* an aggregate that takes only a part of the order's values needs all combinations */
+	foreach(lc, all->aggrefs)
+		all->all_distinct &= aggregate_distinct_columns(lfirst_node(Aggref, lc)) == all->norder;
+}
+
+/* ------------------------------------------------------------------------
+ * Step 1: a sort for aggregates that sort by themselves
+ * ------------------------------------------------------------------------
+ */
+
+/* The child's columns that the Agg uses, and their numbers below the new sort. */
+typedef struct InputColumns
+{
+	Plan	   *child;
+	List	   *tlist;			/* of the sort's input: columns of the child, then
+								 * expressions */
+	AttrNumber *map;			/* new number of each of the child's columns; 0:
+								 * not used */
+	List	   *computed;		/* expressions of the child's columns */
+	int			ncolumns;		/* columns in tlist without the expressions */
+} InputColumns;
+
+static bool
+mark_columns(Node *expr, void *context)
+{
+	InputColumns *input = context;
+
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Var))
+	{
+		input->map[((Var *) expr)->varattno] = 1;
+		return false;
+	}
+	/* what is computed below the sort is not used above it */
+	if (list_member(input->computed, expr))
+		return false;
+	return expression_tree_walker(expr, mark_columns, context);
+}
+
+/* expression_tree_mutator: refers to the new columns. */
+static Node *
+renumber(Node *expr, void *context)
+{
+	const InputColumns *input = context;
+
+	if (expr == NULL)
+		return NULL;
+	if (IsA(expr, Var))
+	{
+		Var		   *var = copyObject((Var *) expr);
+
+		var->varattno = input->map[var->varattno];
+		Assert(var->varattno > 0);
+		return (Node *) var;
+	}
+	for (int i = 0; i < list_length(input->computed); i++)
+	{
+		Node	   *computed = list_nth(input->computed, i);
+
+		if (equal(computed, expr))
+			return (Node *) makeVar(OUTER_VAR, input->ncolumns + i + 1, exprType(expr), exprTypmod(expr),
+									exprCollation(expr), 0);
+	}
+	return expression_tree_mutator(expr, renumber, context);
+}
+
+/* expression_tree_mutator: replaces the child's columns by what they are computed from. */
+static Node *
+pull_up_column(Node *expr, void *context)
+{
+	const InputColumns *input = context;
+
+	if (expr == NULL)
+		return NULL;
+	if (IsA(expr, Var))
+		return copyObject((Node *) get_tle_by_resno(input->child->targetlist, ((Var *) expr)->varattno)->expr);
+	return expression_tree_mutator(expr, pull_up_column, context);
+}
+
+/* expression_tree_walker: a Param of another plan node, or anything that another place would compute otherwise */
+static bool
+cannot_move(Node *expr, void *context)
+{
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXEC)
+		return true;
+	return expression_tree_walker(expr, cannot_move, context);
+}
+
+static bool
+expr_can_move(Node *expr)
+{
+	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !cannot_move(expr, NULL);
+}
+
+/* The order columns that are no columns of the child; false if one cannot be computed below. */
+static bool
+find_computed(const Aggregates *all, InputColumns *input)
+{
+	ListCell   *lc;
+
+	for (int i = 0; i < all->norder; i++)
+	{
+		Expr	   *expr = all->order[i].expr;
+
+		if (IsA(expr, Var))
+			continue;
+		if (!expr_can_move((Node *) expr))
+			return false;
+		input->computed = lappend(input->computed, expr);
+	}
+	/* with a FILTER the expression is evaluated for some rows only */
+	foreach(lc, all->aggrefs)
+	{
+		const Aggref *aggref = lfirst_node(Aggref, lc);
+		OrderColumn *order;
+		int			n;
+
+		if (aggref->aggfilter == NULL)
+			continue;
+		order = order_of(aggref, &n);
+		for (int i = 0; order != NULL && i < n; i++)
+		{
+			if (list_member(input->computed, order[i].expr))
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Can the plan's target list be replaced by another one?  An Agg or WindowAgg expects all its
+ * functions there.
+ */
+static bool
+target_list_is_free(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+		case T_SubqueryScan:
+		case T_FunctionScan:
+		case T_ValuesScan:
+		case T_CteScan:
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Are the expressions, in terms of the child's input, as good as where they are? */
+static bool
+computed_can_move(const InputColumns *input)
+{
+	ListCell   *lc;
+
+	foreach(lc, input->computed)
+	{
+		if (!expr_can_move(pull_up_column(lfirst(lc), (void *) input)))
+			return false;
+	}
+	return true;
+}
+
+/* Appends the expressions to a target list; moved: in terms of the child's input. */
+static List *
+append_computed(List *tlist, const InputColumns *input, bool moved)
+{
+	ListCell   *lc;
+
+	foreach(lc, input->computed)
+	{
+		Node	   *expr = moved ? pull_up_column(lfirst(lc), (void *) input) : copyObject(lfirst(lc));
+
+		tlist = lappend(tlist, makeTargetEntry((Expr *) expr, list_length(tlist) + 1, NULL, false));
+	}
+	return tlist;
+}
+
+/* The child with the columns that are used, and the expressions. */
+static Plan *
+make_input(const Agg *agg, InputColumns *input)
+{
+	Plan	   *child = input->child;
+	int			natts = list_length(child->targetlist);
+	List	   *tlist = NIL;
+	List	   *vars = NIL;
+	bool		free = target_list_is_free(child) && computed_can_move(input);
+	Result	   *result;
+
+	for (int i = 1; i <= natts; i++)
+	{
+		TargetEntry *tle = get_tle_by_resno(child->targetlist, i);
+		TargetEntry *entry;
+
+		if (input->map[i] == 0)
+			continue;
+		input->map[i] = ++input->ncolumns;
+		entry = flatCopyTargetEntry(tle);
+		entry->resno = input->ncolumns;
+		tlist = lappend(tlist, entry);
+		entry = flatCopyTargetEntry(tle);
+		entry->expr = (Expr *) makeVarFromTargetEntry(OUTER_VAR, tle);
+		entry->resno = input->ncolumns;
+		vars = lappend(vars, entry);
+	}
+	if (input->ncolumns == natts && input->computed == NIL)
+		return child;
+	if (free)
+	{
+		tlist = append_computed(tlist, input, true);
+		child->targetlist = tlist;
+		return child;
+	}
+	result = makeNode(Result);
+	result->plan.plan_node_id = agg->plan.plan_node_id + AGGREGATE_INPUT_NODE_ID;
+	result->plan.targetlist = append_computed(vars, input, false);
+	result->plan.lefttree = child;
+	result->plan.startup_cost = child->startup_cost;
+	/* the Agg's cost has the expressions */
+	result->plan.total_cost = child->total_cost;
+	result->plan.plan_rows = child->plan_rows;
+	result->plan.parallel_safe = child->parallel_safe;
+	result->plan.extParam = bms_copy(child->extParam);
+	result->plan.allParam = bms_copy(child->allParam);
+	compat_copy_disabled(&result->plan, child);
+	return &result->plan;
+}
+
+static int
+column_width(Node *expr)
+{
+	return get_typavgwidth(exprType(expr), exprTypmod(expr));
+}
+
+static int
+tlist_width(List *tlist)
+{
+	int			width = 0;
+	ListCell   *lc;
+
+	foreach(lc, tlist)
+		width += column_width((Node *) lfirst_node(TargetEntry, lc)->expr);
+	return width;
+}
+
+static bool
+key_is_sortable(const OrderColumn *column)
+{
+	KeyColumn	key = {.sortop = column->sortop,.collation = column->collation,.nulls_first = column->nulls_first};
+	const char *why;
+
+	return key_type_lookup(&key, exprType((Node *) column->expr), &why);
+}
+
+static void
+sort_add_key(Sort *sort, AttrNumber attno, const OrderColumn *column)
+{
+	int			n = sort->numCols;
+
+	sort->sortColIdx[n] = attno;
+	sort->sortOperators[n] = column->sortop;
+	sort->collations[n] = column->collation;
+	sort->nullsFirst[n] = column->nulls_first;
+	sort->numCols++;
+}
+
+/* Gives a Sort room for more keys. */
+static void
+sort_reserve_keys(Sort *sort, int more)
+{
+	int			n = sort->numCols;
+	AttrNumber *columns = palloc((n + more) * sizeof(AttrNumber));
+	Oid		   *operators = palloc((n + more) * sizeof(Oid));
+	Oid		   *collations = palloc((n + more) * sizeof(Oid));
+	bool	   *nulls_first = palloc((n + more) * sizeof(bool));
+
+	if (n > 0)
+	{
+		memcpy(columns, sort->sortColIdx, n * sizeof(AttrNumber));
+		memcpy(operators, sort->sortOperators, n * sizeof(Oid));
+		memcpy(collations, sort->collations, n * sizeof(Oid));
+		memcpy(nulls_first, sort->nullsFirst, n * sizeof(bool));
+	}
+	sort->sortColIdx = columns;
+	sort->sortOperators = operators;
+	sort->collations = collations;
+	sort->nullsFirst = nulls_first;
+}
+
+/* The number of an order column below the sort. */
+static AttrNumber
+order_attno(const InputColumns *input, const OrderColumn *column)
+{
+	return ((Var *) renumber((Node *) column->expr, (void *) input))->varattno;
+}
+
+/* A sort of all rows by the aggregates' order; NULL if it may be slower. */
+static const char *
+add_sort(Agg *agg, Aggregates *all, InputColumns *input)
+{
+	Plan	   *child = input->child;
+	Sort	   *sort = makeNode(Sort);
+	int			width = 0;
+	Plan	   *below;
+	ListCell   *lc;
+
+	/* a sort below gives the rows an order that somebody may rely on */
+	if (IsA(child, Sort) || IsA(child, IncrementalSort) || IsA(child, GatherMerge) || IsA(child, MergeAppend))
+		return "its input is ordered";
+	for (int i = 1; i <= list_length(child->targetlist); i++)
+	{
+		if (input->map[i] != 0)
+			width += column_width((Node *) get_tle_by_resno(child->targetlist, i)->expr);
+	}
+	for (int i = 0; i < all->norder; i++)
+	{
+		if (IsA(all->order[i].expr, Var))
+			width -= column_width((Node *) all->order[i].expr);
+	}
+	if (width > OTHER_COLUMNS_BYTES)
+		return "the rows are much wider than the values to sort";
+
+	below = make_input(agg, input);
+	below->plan_width = tlist_width(below->targetlist);
+	sort->plan.plan_node_id = agg->plan.plan_node_id + AGGREGATE_SORT_NODE_ID;
+	foreach(lc, below->targetlist)
+	{
+		TargetEntry *tle = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
+
+		tle->expr = (Expr *) makeVarFromTargetEntry(OUTER_VAR, tle);
+		sort->plan.targetlist = lappend(sort->plan.targetlist, tle);
+	}
+	sort->plan.lefttree = below;
+	sort->plan.plan_rows = below->plan_rows;
+	sort->plan.plan_width = below->plan_width;
+	sort->plan.parallel_safe = below->parallel_safe;
+	sort->plan.extParam = bms_copy(below->extParam);
+	sort->plan.allParam = bms_copy(below->allParam);
+	/* PostgreSQL does not count the sort inside the aggregate, which this one replaces */
+	sort->plan.startup_cost = sort->plan.total_cost = below->total_cost;
+	compat_copy_disabled(&sort->plan, below);
+	sort_reserve_keys(sort, all->norder);
+	for (int i = 0; i < all->norder; i++)
+		sort_add_key(sort, order_attno(input, &all->order[i]), &all->order[i]);
+
+	agg->plan.targetlist = (List *) renumber((Node *) agg->plan.targetlist, input);
+	agg->plan.qual = (List *) renumber((Node *) agg->plan.qual, input);
+	agg->plan.lefttree = &sort->plan;
+	return NULL;
+}
+
+/* Does the Sort have the order column as its key i? */
+static bool
+key_is(const Sort *sort, int i, const OrderColumn *column)
+{
+	return IsA(column->expr, Var) && sort->sortColIdx[i] == ((Var *) column->expr)->varattno &&
+		sort->sortOperators[i] == column->sortop && sort->collations[i] == column->collation &&
+		(column->any_nulls || sort->nullsFirst[i] == column->nulls_first);
+}
+
+/* Is this one of the columns of the groups? */
+static bool
+is_group_column(const Agg *agg, AttrNumber attno)
+{
+	for (int i = 0; i < agg->numCols; i++)
+	{
+		if (agg->grpColIdx[i] == attno)
+			return true;
+	}
+	return false;
+}
+
+/* More keys for the Sort below, which orders the groups. */
+static const char *
+extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
+{
+	Sort	   *sort = (Sort *) input->child;
+	Plan	   *below = sort->plan.lefttree;
+	int			ngroup = agg->numCols;
+	int			n = list_length(sort->plan.targetlist);
+	InputColumns inner = {0};
+	ListCell   *lc;
+
+	if (sort->numCols < ngroup || sort->numCols > ngroup + all->norder)
+		return "the sort below has other keys";
+	for (int i = 0; i < sort->numCols; i++)
+	{
+		if (i < ngroup ? !is_group_column(agg, sort->sortColIdx[i]) : !key_is(sort, i, &all->order[i - ngroup]))
+			return "the sort below has other keys";
+	}
+	if (input->computed != NIL)
+	{
+		if (expr_is_loud((Node *) input->computed))
+			return "an expression may fail for a group that is not read";
+		/* the sort's columns are the child's, perhaps in another order */
+		inner.child = below;
+		inner.computed = (List *) pull_up_column((Node *) input->computed, input);
+		if (!target_list_is_free(below) || !computed_can_move(&inner))
+			return "an expression cannot be computed below the sort";
+		foreach(lc, inner.computed)
+		{
+			TargetEntry *tle;
+			Expr	   *expr = (Expr *) pull_up_column(lfirst(lc), &inner);
+
+			tle = makeTargetEntry(expr, list_length(below->targetlist) + 1, NULL, false);
+			below->targetlist = lappend(below->targetlist, tle);
+			sort->plan.targetlist = lappend(sort->plan.targetlist,
+											makeTargetEntry((Expr *) makeVarFromTargetEntry(OUTER_VAR, tle),
+															list_length(sort->plan.targetlist) + 1, NULL, false));
+			below->plan_width += column_width((Node *) expr);
+			sort->plan.plan_width += column_width((Node *) expr);
+		}
+	}
+	for (int i = 1; i <= n; i++)
+		input->map[i] = i;
+	input->ncolumns = n;
+	sort_reserve_keys(sort, all->norder);
+	for (int i = sort->numCols - ngroup; i < all->norder; i++)
+		sort_add_key(sort, order_attno(input, &all->order[i]), &all->order[i]);
+	agg->plan.targetlist = (List *) renumber((Node *) agg->plan.targetlist, input);
+	agg->plan.qual = (List *) renumber((Node *) agg->plan.qual, input);
+	return NULL;
+}
+
+/* Has the Sort below all order columns behind the columns of the groups? */
+static bool
+is_sorted(const Agg *agg, const Aggregates *all)
+{
+	const Sort *sort = (const Sort *) agg->plan.lefttree;
+
+	if (!IsA(sort, Sort) || sort->numCols < agg->numCols + all->norder)
+		return false;
+	for (int i = 0; i < all->norder; i++)
+	{
+		if (!key_is(sort, agg->numCols + i, &all->order[i]))
+			return false;
+	}
+	return true;
+}
+
+static const char *
+sort_input(Agg *agg, Aggregates *all)
+{
+	InputColumns input = {.child = agg->plan.lefttree};
+	ListCell   *lc;
+
+	if (all->refusal != NULL)
+		return all->refusal;
+	if (!all->sorts)
+		return "each aggregate that sorts has a FILTER";
+	if (agg->plan.lefttree->plan_rows < gpusort_min_rows)
+		return "fewer rows are estimated than gpusort.min_rows";
+	foreach(lc, all->aggrefs)
+	{
+		const Aggref *aggref = lfirst_node(Aggref, lc);
+
+		if ((aggref->aggdistinct == NIL && aggref->aggorder == NIL && !ignores_order(aggref)) ||
+			contain_volatile_functions((Node *) aggref))
+			return "an aggregate depends on the order of its input";
+	}
+	for (int i = 0; i < all->norder; i++)
+	{
+		if (!key_is_sortable(&all->order[i]))
+			return "gpusort cannot sort a column";
+	}
+	if (!find_computed(all, &input))
+		return "an expression cannot be computed below the sort";
+	input.map = palloc0((list_length(input.child->targetlist) + 1) * sizeof(AttrNumber));
+	if (agg->aggstrategy == AGG_SORTED)
+		return IsA(input.child, Sort) ? extend_sort(agg, all, &input) : "its input comes sorted";
+	mark_columns((Node *) agg->plan.targetlist, &input);
+	mark_columns((Node *) agg->plan.qual, &input);
+	return add_sort(agg, all, &input);
+}
+
+void
+sort_below_aggregate(Agg *agg)
+{
+	Aggregates	all;
+	const char *refusal;
+
+	if (!gpusort_aggregates || !enable_sort)
+		return;
+	examine_aggregates(agg, &all);
+	if (all.norder == 0 || is_sorted(agg, &all))
+		return;
+	refusal = sort_input(agg, &all);
+	if (refusal != NULL)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort: the aggregate of plan node %d sorts by itself: %s",
+								 agg->plan.plan_node_id, refusal)));
+}
+
+/* ------------------------------------------------------------------------
+ * Step 2: the node
+ * ------------------------------------------------------------------------
+ */
+
+/* Are the sort's keys the columns of the groups and then those of the order? */
+static bool
+sorted_by(const Agg *agg, const Aggregates *all, const CustomScan *sort)
+{
+	int			nkeys;
+	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
+
+	if (nkeys < agg->numCols + all->norder)
+		return false;
+	for (int i = 0; i < agg->numCols + all->norder; i++)
+	{
+		AttrNumber	attno = sort_output_column(sort, keys[i].attno);
+		const OrderColumn *column = &all->order[i - agg->numCols];
+
+		if (i < agg->numCols)
+		{
+			if (!is_group_column(agg, attno))
+				return false;
+		}
+		else if (!IsA(column->expr, Var) || ((Var *) column->expr)->varattno != attno ||
+				 keys[i].sortop != column->sortop || keys[i].collation != column->collation ||
+				 (!column->any_nulls && keys[i].nulls_first != column->nulls_first))
+			return false;
+	}
+	return true;
+}
+
+static void
+set_format(AggregateFormat *format, const Agg *agg, const Aggregates *all, const CustomScan *sort)
+{
+	int			nkeys;
+	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
+	Agg		   *inner = makeNode(Agg);
+
+	*inner = *agg;
+	inner->plan.lefttree = NULL;
+	inner->plan.initPlan = NIL;
+	format->agg = inner;
+	format->norder = all->norder;
+	format->order = palloc(all->norder * sizeof(ComparedColumn));
+	for (int i = 0; i < all->norder; i++)
+	{
+		format->order[i].attno = ((Var *) all->order[i].expr)->varattno;
+		format->order[i].equality = all->order[i].eqop;
+		format->order[i].collation = all->order[i].collation;
+	}
+	format->nulls_first = all->norder > 0 && keys[agg->numCols].nulls_first;
+}
+
+/* Lets the sort drop rows that no aggregate takes. */
+static void
+drop_untaken(const Agg *agg, const Aggregates *all, CustomScan *sort)
+{
+	int			n = agg->numCols + all->norder;
+	int			nkeys;
+	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
+
+	if (!all->all_distinct || sort->custom_exprs != NIL)
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		Oid			equality = get_equality_op_for_ordering_op(keys[i].sortop, NULL);
+		AttrNumber	attno = sort_output_column(sort, keys[i].attno);
+
+		if (i >= agg->numCols && all->order[i - agg->numCols].eqop != equality)
+			return;
+		for (int g = 0; i < agg->numCols && g < agg->numCols; g++)
+		{
+			if (agg->grpColIdx[g] == attno &&
+				(agg->grpOperators[g] != equality || agg->grpCollations[g] != keys[i].collation))
+				return;
+		}
+	}
+	gpusort_plan_set_distinct(sort, n, 0);
+	if (plan_above_partial_sorts(sort))
+		gpusort_plan_set_distinct((CustomScan *) outerPlan(outerPlan(sort)), n, 0);
+}
+
+Plan *
+replace_aggregate(Agg *agg)
+{
+	CustomScan *sort = (CustomScan *) agg->plan.lefttree;
+	CustomScan *cscan;
+	AggregateFormat format;
+	Aggregates	all;
+
+	if (!gpusort_aggregates || !gpusort_plan_is(agg->plan.lefttree))
+		return &agg->plan;
+	examine_aggregates(agg, &all);
+	if (all.refusal != NULL || (all.norder > 0 && !sorted_by(agg, &all, sort)))
+		return &agg->plan;
+
+	set_format(&format, agg, &all, sort);
+	cscan = plan_scan_of_input(&agg->plan, copyObject(agg->plan.targetlist));
+	cscan->scan.plan.qual = NIL;
+	aggregate_plan_fill(cscan, &format);
+	compat_count_disabled(cscan);
+	cscan->methods = &aggregate_scan_methods;
+	drop_untaken(agg, &all, sort);
+	return &cscan->scan.plan;
+}

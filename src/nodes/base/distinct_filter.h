@@ -1,0 +1,38 @@
+/*
+ * distinct_filter.h
+ *	  Drops duplicates of rows that come in sort order.
+ */
+#ifndef GPUSORT_NODES_BASE_DISTINCT_FILTER_H
+#define GPUSORT_NODES_BASE_DISTINCT_FILTER_H
+
+#include "postgres.h"
+
+#include "key/key.h"
+#include "nodes/base/group_column.h"
+
+/*
+ * Drops duplicates of rows that come in sort order, for results that have them
+ * (SortResult.duplicates).
+ */
+typedef struct DistinctFilter
+{
+	uint64		dropped;		/* rows that did not pass */
+	bool		begun;			/* the columns have the values of the last row
+								 * that has passed */
+	AttrNumber	last_attno;		/* greatest column number */
+	MemoryContext cxt;
+	MemoryContext scratch;
+	int			ncolumns;
+	GroupColumn columns[FLEXIBLE_ARRAY_MEMBER];
+} DistinctFilter;
+
+/* Creates a filter for rows that differ in the first "distinct" keys, in the current memory context. */
+extern DistinctFilter *distinct_filter_create(TupleDesc desc, const KeyColumn *keys, int distinct);
+
+/* Other rows follow, or the rows begin again. */
+extern void distinct_filter_reset(DistinctFilter *filter);
+
+/* Does the row differ from all rows before? */
+extern bool distinct_filter_pass(DistinctFilter *filter, TupleTableSlot *row);
+
+#endif							/* GPUSORT_NODES_BASE_DISTINCT_FILTER_H */

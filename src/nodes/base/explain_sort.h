@@ -1,0 +1,40 @@
+/*
+ * explain_sort.h
+ *	  EXPLAIN output that the nodes of sorts share.
+ */
+#ifndef GPUSORT_NODES_BASE_EXPLAIN_SORT_H
+#define GPUSORT_NODES_BASE_EXPLAIN_SORT_H
+
+#include "postgres.h"
+
+#include "commands/explain.h"
+#include "nodes/base/distinct_filter.h"
+#include "parallel/parallel.h"
+#include "sort/sort.h"
+
+/* Shows the keys.  The child's rows are ordered by the first npresorted keys. */
+extern void explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
+						 List *ancestors, ExplainState *es);
+
+/* Shows how many duplicates a sort with distinct columns has dropped; filter may be NULL. */
+extern void explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 on_device,
+							const DistinctFilter *filter, ExplainState *es);
+
+/* Shows a sort's report; in text format each line begins with prefix.  filter may be NULL. */
+extern void explain_report(const ParticipantReport *report, const char *prefix, const DistinctFilter *filter,
+						   ExplainState *es);
+
+/* Shows a participant's phases.  It has no emit phase of its own. */
+extern void explain_participant_phases(const ParticipantReport *report, const char *prefix, ExplainState *es);
+
+/* Shows the phases of a sort.  Emission takes the remaining time of the node. */
+extern void explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainState *es);
+
+/* Shows a device's time and copied bytes. */
+extern void explain_device(const SortReport *report, ExplainState *es);
+
+/* Fills the plain data that EXPLAIN shows of a sort. */
+extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
+									bool keys_only);
+
+#endif							/* GPUSORT_NODES_BASE_EXPLAIN_SORT_H */

@@ -1,0 +1,137 @@
+/*
+ * group_column.c
+ *	  Columns that divide ordered rows into groups.
+ *
+ * Partitions and peer groups of window functions, and the groups of a sort by presorted
+ * columns, end where a column's value differs from that of the row before.  DISTINCT wants
+ * the first row of each group.
+ *
+ * Values with the same bytes are equal in every btree operator class.  Values with other
+ * bytes differ if the equality function is one of those that compare bytes.  Other values
+ * are compared by their equality function.  What an operator class says of itself (support
+ * function "equalimage") is not trusted: that of bpchar, which ignores trailing blanks, says
+ * so wrongly.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "fmgr.h"
+#include "nodes/base/group_column.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* Does the equality operator compare bytes? */
+static bool
+bytes_decide_equality(Oid equality, Oid collation)
+{
+	switch (get_opcode(equality))
+	{
+		case F_BOOLEQ:
+		case F_CHAREQ:
+		case F_INT2EQ:
+		case F_INT4EQ:
+		case F_INT8EQ:
+		case F_OIDEQ:
+		case F_DATE_EQ:
+		case F_TIME_EQ:
+		case F_TIMESTAMP_EQ:
+		case F_TIMESTAMPTZ_EQ:
+		case F_CASH_EQ:
+		case F_PG_LSN_EQ:
+		case F_ENUM_EQ:
+		case F_UUID_EQ:
+		case F_MACADDR_EQ:
+		case F_BYTEAEQ:
+			return true;
+		case F_TEXTEQ:
+			return OidIsValid(collation) && get_collation_isdeterministic(collation);
+		default:
+			return false;
+	}
+}
+
+void
+group_column_init(GroupColumn *column, AttrNumber attno, Oid equality, Oid collation, TupleDesc desc)
+{
+	Form_pg_attribute att = TupleDescAttr(desc, attno - 1);
+
+	memset(column, 0, sizeof(*column));
+	column->attno = attno;
+	column->typlen = att->attlen;
+	column->typbyval = att->attbyval;
+	column->collation = collation;
+	column->bytes_decide = bytes_decide_equality(equality, collation);
+	fmgr_info(get_opcode(equality), &column->equal);
+}
+
+static inline bool
+is_plain_varlena(const void *value)
+{
+	return !VARATT_IS_EXTERNAL(value) && !VARATT_IS_4B_C(value);
+}
+
+/*
+ * Does the value, which is passed by reference, have the bytes of the kept one?  If not,
+ * *known says whether the values are known to differ.
+ */
+static inline bool
+same_value_bytes(const GroupColumn *column, Datum value, bool *known)
+{
+	const char *a = DatumGetPointer(column->value);
+	const char *b = DatumGetPointer(value);
+
+	*known = column->bytes_decide;
+	if (column->typlen > 0)
+		return memcmp(a, b, column->typlen) == 0;
+	if (column->typlen == -1 && is_plain_varlena(a) && is_plain_varlena(b))
+		return VARSIZE_ANY_EXHDR(a) == VARSIZE_ANY_EXHDR(b) &&
+			memcmp(VARDATA_ANY(a), VARDATA_ANY(b), VARSIZE_ANY_EXHDR(a)) == 0;
+	*known = false;
+	return false;
+}
+
+bool
+group_column_compare(GroupColumn *column, Datum value, MemoryContext scratch)
+{
+	bool		known = column->bytes_decide;
+	bool		equal;
+	MemoryContext old;
+
+	if (!column->typbyval && same_value_bytes(column, value, &known))
+		return true;
+	if (known)
+		return false;
+	old = MemoryContextSwitchTo(scratch);
+	equal = DatumGetBool(FunctionCall2Coll(&column->equal, column->collation, column->value, value));
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(scratch);
+	return equal;
+}
+
+void
+group_column_keep_by_reference(GroupColumn *column, Datum value, MemoryContext cxt)
+{
+	const void *from = DatumGetPointer(value);
+	void	   *flat = NULL;
+	Size		size;
+
+	/* an out-of-line value may be an expanded object, whose owner may free it */
+	if (column->typlen == -1 && VARATT_IS_EXTERNAL(from))
+		from = flat = PG_DETOAST_DATUM_COPY(value);
+	size = datumGetSize(PointerGetDatum(from), false, column->typlen);
+	if (size > column->room)
+	{
+		if (column->copy != NULL)
+			pfree(column->copy);
+		column->copy = NULL;
+		column->room = 0;
+		column->copy = MemoryContextAlloc(cxt, size + size / 2);
+		column->room = size + size / 2;
+	}
+	memcpy(column->copy, from, size);
+	column->value = PointerGetDatum(column->copy);
+	if (flat != NULL)
+		pfree(flat);
+}

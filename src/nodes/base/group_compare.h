@@ -1,0 +1,57 @@
+/*
+ * group_compare.h
+ *	  Comparing and keeping the values of group columns, for loops over rows.
+ */
+#ifndef GPUSORT_NODES_BASE_GROUP_COMPARE_H
+#define GPUSORT_NODES_BASE_GROUP_COMPARE_H
+
+#include "postgres.h"
+
+#include "nodes/base/group_column.h"
+
+/* Is the row's value the kept one?  The slot is deformed.  Resets scratch if it is used. */
+static pg_attribute_always_inline bool
+group_column_equals(GroupColumn *column, const TupleTableSlot *row, MemoryContext scratch)
+{
+	Datum		value = row->tts_values[column->attno - 1];
+
+	if (unlikely(row->tts_isnull[column->attno - 1] || column->isnull))
+		return row->tts_isnull[column->attno - 1] && column->isnull;
+	if (likely(column->typbyval))
+	{
+		if (column->value == value)
+			return true;
+		if (column->bytes_decide)
+			return false;
+	}
+	return group_column_compare(column, value, scratch);
+}
+
+/* Keeps the row's value, which its slot may forget.  The slot is deformed. */
+static inline void
+group_column_keep(GroupColumn *column, const TupleTableSlot *row, MemoryContext cxt)
+{
+	column->isnull = row->tts_isnull[column->attno - 1];
+	if (column->isnull)
+		return;
+	if (column->typbyval)
+		column->value = row->tts_values[column->attno - 1];
+	else
+		group_column_keep_by_reference(column, row->tts_values[column->attno - 1], cxt);
+}
+
+/*
+ * Number of the first of n columns in which the row differs from the kept values; n if there
+ * is none.  The slot is deformed.
+ */
+static pg_attribute_always_inline int
+group_columns_first_difference(GroupColumn *columns, int n, const TupleTableSlot *row, MemoryContext scratch)
+{
+	int			first = 0;
+
+	while (first < n && group_column_equals(&columns[first], row, scratch))
+		first++;
+	return first;
+}
+
+#endif							/* GPUSORT_NODES_BASE_GROUP_COMPARE_H */

@@ -1,0 +1,57 @@
+/*
+ * plan_format.h
+ *	  Sort columns, LIMIT and duplicates in the plan nodes of sorts.
+ */
+#ifndef GPUSORT_NODES_BASE_PLAN_FORMAT_H
+#define GPUSORT_NODES_BASE_PLAN_FORMAT_H
+
+#include "postgres.h"
+
+#include "key/key.h"
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/*
+ * A parallel sort has one plan node more than the plan that it replaces.  The
+ * id of a partial sort is the id of the Sort plus this offset; the planner
+ * counts its own nodes from 0.  The id names the node's shared memory and its
+ * instrumentation.
+ */
+#define PARTIAL_SORT_NODE_ID	(1 << 30)
+
+/* Writes key columns and the Limit above (or NULL) into the plan node. */
+extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit);
+
+/* Returns the key columns as a palloc'd array of *nkeys. */
+extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
+
+/*
+ * The number of leading key columns whose duplicates are not wanted; 0: all rows are
+ * wanted.  The node leaves out rows that are equal to the row before in these columns.
+ * groups: the planner's estimate of the number of their values; 0: unknown.  Has no effect
+ * on a node that leaves out as many rows already, for a node that it has replaced.
+ */
+extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups);
+extern int	gpusort_plan_distinct(const CustomScan *cscan);
+extern double gpusort_plan_groups(const CustomScan *cscan);
+
+/* Changes keys that are column "from" of the child to column "to". */
+extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);
+
+/*
+ * Prepares LIMIT and OFFSET of the Limit above, which the node evaluates
+ * itself.  *count and *offset are NULL without such a clause.
+ */
+extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
+							   ExprState **offset);
+
+/* A column of the child by which neighbouring rows are compared. */
+typedef struct ComparedColumn
+{
+	AttrNumber	attno;			/* column of the child, from 1 */
+	Oid			equality;		/* equality operator */
+	Oid			collation;
+} ComparedColumn;
+
+#endif							/* GPUSORT_NODES_BASE_PLAN_FORMAT_H */

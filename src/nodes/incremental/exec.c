@@ -1,0 +1,629 @@
+/*
+ * exec.c
+ *	  The executor node "Custom Scan (GpuSort Incremental)".
+ *
+ * The child returns its rows in the order of the first sort columns, the prefix.  So the
+ * rows of one prefix, a group, can be sorted by the other columns and returned before the
+ * next group is read.
+ *
+ * Small groups are sorted together in a batch (GroupBatch), which begins and ends at
+ * little cost.  A batch has BATCH_ROWS rows, or the rows that a LIMIT wants, and then
+ * ends with the current group.  It is small, as in nodeIncrementalSort.c, because the
+ * reader may stop at any row.
+ *
+ * A large group is sorted by a sorter, with all that a sort of its rows can use: radix
+ * sorts of normalized keys, a bound, runs on disk, keys on a GPU.  If the last group of a
+ * batch turns out to be large, the groups before it are returned, its rows move to the
+ * sorter, and the sorter takes the rest of the group.  The group behind a large one goes
+ * to the sorter at once.
+ *
+ * With distinct columns the node stands for the Unique node above, too, and compares each
+ * row with the one that it returned before.
+ *
+ * As with nodeIncrementalSort.c, rows are returned once and forward, and a rescan reads
+ * the child again.  Rows do not move to a GPU, because the child could not return the
+ * rows of one group again.
+ *
+ * Memory policy: a batch takes at most half of work_mem, since its rows may move to the
+ * sorter.  The sorter takes work_mem.  The row behind a batch stays in its slot until the
+ * batch has been returned.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/base/distinct_filter.h"
+#include "nodes/base/group_compare.h"
+#include "nodes/base/pause.h"
+#include "nodes/base/plan_format.h"
+#include "nodes/base/rerun.h"
+#include "nodes/base/sort_count.h"
+#include "nodes/base/sort_limit.h"
+#include "nodes/incremental/incremental_state.h"
+#include "scan/scan.h"
+#include "settings.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* With this number of rows a batch ends when its current group ends. */
+#define BATCH_ROWS			32
+
+/* Most rows of a batch. */
+#define GROUP_BATCH_ROWS	256
+
+/* A group with more rows is large. */
+#define SMALL_GROUP_ROWS	(GROUP_BATCH_ROWS - BATCH_ROWS)
+
+/*
+ * Rows of several small groups share an arena and an array of row ids, since a sorter would
+ * spend more time on beginning and ending than on their few rows.
+ */
+typedef struct GroupBatch
+{
+	MemoryContext cxt;
+	BulkOwner  *bulk;
+	RowWriter  *writer;
+	TieBreak   *tiebreak;
+	Arena		arena;
+	MemoryResult result;
+	TieGroups	groups;
+	size_t		last;			/* first row of the last group */
+	size_t		n;				/* rows */
+	uint32		rids[GROUP_BATCH_ROWS];
+	bool		begins[GROUP_BATCH_ROWS];	/* the row is the first of its
+											 * group; by place */
+} GroupBatch;
+
+static Node *incremental_create_state(CustomScan *cscan);
+static void incremental_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *incremental_exec_custom(CustomScanState *css);
+static void incremental_end(CustomScanState *css);
+static void incremental_rescan(CustomScanState *css);
+
+const CustomScanMethods incremental_scan_methods = {
+	.CustomName = "GpuSort Incremental",
+	.CreateCustomScanState = incremental_create_state
+};
+
+static const CustomExecMethods incremental_exec_methods = {
+	.CustomName = "GpuSort Incremental",
+	.BeginCustomScan = incremental_begin,
+	.ExecCustomScan = incremental_exec_custom,
+	.EndCustomScan = incremental_end,
+	.ReScanCustomScan = incremental_rescan,
+	.ExplainCustomScan = incremental_explain
+};
+
+/* ------------------------------------------------------------------------
+ * Batches of small groups
+ *
+ * The rows of a group are rows with equal keys, namely the prefix, so a tiebreak sorts each
+ * group by the other columns.  A group of one row is stored and returned, and its sort
+ * columns are not read.
+ * ------------------------------------------------------------------------
+ */
+
+/* Forgets the rows; keeps the memory of a small batch. */
+static void
+group_batch_reset(GroupBatch *batch)
+{
+	if (unlikely(batch->arena.nowned > 1))
+		arena_free(&batch->arena, batch->bulk);
+	else
+		arena_reset(&batch->arena, batch->bulk);
+	batch->n = batch->last = 0;
+	tie_groups_begin(&batch->groups, batch->tiebreak, &batch->arena, batch->rids);
+}
+
+/* Creates an empty batch in the current memory context.  keys order the rows of a group. */
+static GroupBatch *
+group_batch_create(TupleDesc desc, const KeyColumn *keys, int nkeys)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort groups",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	GroupBatch *batch = palloc0(sizeof(GroupBatch));
+
+	batch->cxt = cxt;
+	batch->bulk = bulk_owner_create(cxt, NULL);
+	batch->writer = row_writer_create(desc);
+	batch->tiebreak = tiebreak_create(cxt, batch->bulk, desc, keys, nkeys);
+	MemoryContextSwitchTo(old);
+	group_batch_reset(batch);
+	return batch;
+}
+
+/* Takes a row.  new_group: it is the first of its group.  The batch has less than GROUP_BATCH_ROWS. */
+static inline void
+group_batch_put(GroupBatch *batch, TupleTableSlot *slot, bool new_group)
+{
+	size_t		n = batch->n;
+
+	Assert(n < GROUP_BATCH_ROWS);
+	if (unlikely(!row_store(batch->writer, &batch->arena, batch->bulk, slot, &batch->rids[n])))
+		elog(ERROR, "rows of a group batch do not fit its arena");
+	batch->begins[n] = new_group;
+	if (new_group)
+		batch->last = n;
+	else
+		tie_groups_equal(&batch->groups, n);
+	batch->n++;
+}
+
+/* gpusort.verify: raises an error unless rows of a group are in order, equal rows as they came. */
+static void
+verify_groups(const GroupBatch *batch, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+	{
+		uint32		a = batch->rids[i - 1];
+		uint32		b = batch->rids[i];
+		int			cmp;
+
+		if (batch->begins[i])
+			continue;
+		cmp = tiebreak_compare(batch->tiebreak, (MinimalTuple) arena_at(&batch->arena, a),
+							   (MinimalTuple) arena_at(&batch->arena, b));
+		if (cmp > 0 || (cmp == 0 && a >= b))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("gpusort: rows of a group are out of order")));
+	}
+}
+
+/*
+ * Sorts each group.  Returns a result of kind RESULT_ROWS with all rows, or without those
+ * of the last group, which stay as they came.
+ */
+static SortResult *
+group_batch_sort(GroupBatch *batch, bool last_too)
+{
+	size_t		n = last_too ? batch->n : batch->last;
+
+	/* a group of one row is not among the groups */
+	if (!last_too && batch->groups.last.start == batch->last)
+		batch->groups.last.end = 0;
+	(void) tie_groups_end(&batch->groups);
+	if (gpusort_verify)
+		verify_groups(batch, n);
+	return result_rows_begin(&batch->result, NULL, &batch->arena, batch->rids, n);
+}
+
+/* ------------------------------------------------------------------------
+ * Prefix of the current group
+ * ------------------------------------------------------------------------
+ */
+
+/* Begins a group with the row's prefix. */
+static void
+keep_prefix(IncrementalState *node, TupleTableSlot *row)
+{
+	slot_getsomeattrs(row, node->last_attno);
+	for (int i = 0; i < node->nprefix; i++)
+		group_column_keep(&node->prefix[i], row, node->css.ss.ps.state->es_query_cxt);
+}
+
+/* Does the row belong to the current group?  The last prefix column changes most often. */
+static pg_attribute_always_inline bool
+in_group(IncrementalState *node, TupleTableSlot *row)
+{
+	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+
+	slot_getsomeattrs(row, node->last_attno);
+	for (int i = node->nprefix - 1; i >= 0; i--)
+	{
+		if (!group_column_equals(&node->prefix[i], row, scratch))
+			return false;
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Counting
+ * ------------------------------------------------------------------------
+ */
+
+static void
+count_space(SortGroups *groups, const SortReport *report)
+{
+	int64		kb = (int64) ((report->memory_peak + 1023) / 1024);
+
+	groups->n++;
+	if (report->runs > 0)
+	{
+		kb = (int64) (report->disk_bytes / 1024);
+		groups->disk_kb += kb;
+		groups->disk_peak_kb = Max(groups->disk_peak_kb, kb);
+		return;
+	}
+	groups->memory_kb += kb;
+	groups->memory_peak_kb = Max(groups->memory_peak_kb, kb);
+}
+
+static void
+count_group(IncrementalState *node)
+{
+	const SortReport *report = node->sorter->report;
+
+	count_space(&node->groups, report);
+	if (report->sorted)
+		node->groups.algorithms[report->bounded] |= UINT64CONST(1) << report->decision.algorithm->id;
+	else if (report->inserted)
+		node->groups.inserted = true;
+	sort_node_count(report);
+}
+
+static inline void
+count_batch(IncrementalState *node, size_t rows)
+{
+	Size		bytes = arena_used(&node->batch->arena);
+	int64		kb = (int64) ((bytes + 1023) / 1024);
+	SortGroups *batches = &node->batches;
+
+	batches->n++;
+	batches->batches = true;
+	batches->memory_kb += kb;
+	batches->memory_peak_kb = Max(batches->memory_peak_kb, kb);
+	node->batch_report.rows += rows;
+	node->batch_report.memory_peak = Max(node->batch_report.memory_peak, bytes);
+}
+
+/* Counts the batches of an execution as one sort, because counting each would take too long. */
+static void
+count_batches(IncrementalState *node)
+{
+	if (node->batch_report.rows == 0)
+		return;
+	sort_node_count(&node->batch_report);
+	memset(&node->batch_report, 0, sizeof(node->batch_report));
+}
+
+/* ------------------------------------------------------------------------
+ * Sorting
+ * ------------------------------------------------------------------------
+ */
+
+/* Number of rows that the Limit above still wants; 0: all. */
+static inline size_t
+rows_wanted(const IncrementalState *node)
+{
+	return node->bound == 0 ? 0 : node->bound - node->returned;
+}
+
+/* Begins to sort a large group. */
+static void
+begin_large(IncrementalState *node)
+{
+	if (node->sorter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+		SortSpec	spec = {0};
+
+		spec.desc = ExecGetResultType(outerPlanState(node));
+		spec.keys = node->keys + node->nprefix;
+		spec.nkeys = node->nkeys - node->nprefix;
+		spec.node = node->css.ss.ps.plan->plan_node_id;
+		spec.can_rerun = sort_cannot_rerun;
+		spec.timing = compat_node_timed(&node->css.ss.ps);
+		node->sorter = sorter_create(&spec);
+		MemoryContextSwitchTo(old);
+	}
+	sorter_begin(node->sorter, &(SortBegin) {.bound = rows_wanted(node),.rows_expected = node->last_rows});
+	node->sorter_begun = true;
+}
+
+static inline void
+put_large(IncrementalState *node, TupleTableSlot *row)
+{
+	if (unlikely(!sorter_put(node->sorter, row)))
+		elog(ERROR, "an incremental sort lost rows on a device");
+}
+
+/* Takes the remaining rows of the current group, whose first rows the sorter has, and sorts. */
+static void
+sort_large(IncrementalState *node, uint64 rows)
+{
+	TupleTableSlot *row = node->ahead;
+
+	for (;;)
+	{
+		if (row == NULL)
+			break;
+		/* all sort columns at once */
+		slot_getsomeattrs(row, node->last_key_attno);
+		if (!in_group(node, row))
+			break;
+		put_large(node, row);
+		rows++;
+		row = index_source_next(node->source);
+	}
+	node->ahead = row;
+	node->after_large = rows > SMALL_GROUP_ROWS;
+	node->last_rows = (double) rows;
+	node->result = sorter_perform(node->sorter, device_may_pause());
+	if (node->result == NULL)
+		elog(ERROR, "an incremental sort lost rows on a device");
+	count_group(node);
+}
+
+/* The batch's last group is large: moves its rows to the sorter. */
+static void
+move_large(IncrementalState *node)
+{
+	TupleTableSlot *slot = node->css.ss.ps.ps_ResultTupleSlot;
+	size_t		n = node->batch->n;
+	size_t		first = node->batch->last;
+
+	begin_large(node);
+	for (size_t i = first; i < n; i++)
+	{
+		row_to_slot(slot, (MinimalTuple) arena_at(&node->batch->arena, node->batch->rids[i]));
+		put_large(node, slot);
+	}
+	ExecClearTuple(slot);
+	group_batch_reset(node->batch);
+	node->divided = false;
+	sort_large(node, n - first);
+}
+
+/* Takes rows until a group ends behind enough rows, or until a group is large; then sorts. */
+static void
+sort_batch(IncrementalState *node)
+{
+	size_t		wanted = rows_wanted(node);
+	size_t		enough = wanted > 0 ? Min(wanted, BATCH_ROWS) : BATCH_ROWS;
+	Size		most = (Size) work_mem * 1024 / 2;
+	TupleTableSlot *row = node->ahead;
+	GroupBatch *batch;
+	bool		new_group = true;
+
+	if (node->batch == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+		node->batch = group_batch_create(ExecGetResultType(outerPlanState(node)),
+										 node->keys + node->nprefix, node->nkeys - node->nprefix);
+		MemoryContextSwitchTo(old);
+	}
+	batch = node->batch;
+	for (; row != NULL; row = index_source_next(node->source))
+	{
+		size_t		n = batch->n;
+
+		new_group = n == 0 || !in_group(node, row);
+		if (new_group)
+		{
+			if (n >= enough || arena_used(&batch->arena) > most)
+				break;
+			keep_prefix(node, row);
+		}
+		else if (n - batch->last >= SMALL_GROUP_ROWS || arena_used(&batch->arena) > most)
+			break;
+		group_batch_put(batch, row, new_group);
+	}
+	node->ahead = row;
+	node->divided = row != NULL && !new_group;
+	if (node->divided && batch->last == 0)
+	{
+		move_large(node);
+		return;
+	}
+	node->result = group_batch_sort(batch, !node->divided);
+	count_batch(node, node->divided ? batch->last : batch->n);
+}
+
+/* Sorts the next rows.  The first one is "ahead", which begins a group. */
+static void
+sort_next(IncrementalState *node)
+{
+	if (!node->after_large)
+	{
+		sort_batch(node);
+		return;
+	}
+	keep_prefix(node, node->ahead);
+	begin_large(node);
+	sort_large(node, 0);
+}
+
+/* ------------------------------------------------------------------------
+ * Returning rows
+ * ------------------------------------------------------------------------
+ */
+
+/* Ends the result and forgets its rows.  Rows of a divided batch stay. */
+static void
+end_result(IncrementalState *node)
+{
+	ExecClearTuple(node->css.ss.ps.ps_ResultTupleSlot);
+	node->result = NULL;
+	if (node->sorter_begun)
+	{
+		sorter_end(node->sorter);
+		node->sorter_begun = false;
+	}
+	else if (node->batch != NULL && !node->divided)
+		group_batch_reset(node->batch);
+}
+
+/* Sorts the next rows; false if there are none. */
+static bool
+next_result(IncrementalState *node)
+{
+	if (node->divided)
+	{
+		move_large(node);
+		return true;
+	}
+	if (!node->begun)
+	{
+		node->begun = true;
+		node->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
+									  node->limit_offset);
+		node->ahead = index_source_next(node->source);
+	}
+	if (node->ahead == NULL || (node->bound > 0 && node->returned >= node->bound))
+		return false;
+	sort_next(node);
+	return true;
+}
+
+static TupleTableSlot *
+incremental_exec(PlanState *pstate)
+{
+	IncrementalState *node = (IncrementalState *) pstate;
+	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
+
+	CHECK_FOR_INTERRUPTS();
+	for (;;)
+	{
+		SortResult *result = node->result;
+
+		if (likely(result != NULL))
+		{
+			if (likely(result->methods->kind == RESULT_ROWS ? result_next(result, RESULT_ROWS, true, slot) :
+					   result_next(result, RESULT_PLAIN, true, slot)))
+			{
+				node->returned++;
+				return slot;
+			}
+			end_result(node);
+		}
+		if (!next_result(node))
+			return ExecClearTuple(slot);
+	}
+}
+
+/* incremental_exec() with distinct columns: the next row that is no duplicate */
+static TupleTableSlot *
+incremental_exec_distinct(PlanState *pstate)
+{
+	DistinctFilter *filter = ((IncrementalState *) pstate)->filter;
+	TupleTableSlot *slot;
+
+	do
+	{
+		slot = incremental_exec(pstate);
+	} while (!TupIsNull(slot) && !distinct_filter_pass(filter, slot));
+	return slot;
+}
+
+static TupleTableSlot *
+incremental_exec_custom(CustomScanState *css)
+{
+	return css->ss.ps.ExecProcNode(&css->ss.ps);
+}
+
+/* ------------------------------------------------------------------------
+ * Life of the node
+ * ------------------------------------------------------------------------
+ */
+
+static Node *
+incremental_create_state(CustomScan *cscan)
+{
+	IncrementalState *node = (IncrementalState *) newNode(sizeof(IncrementalState), T_CustomScanState);
+
+	node->css.methods = &incremental_exec_methods;
+	return (Node *) node;
+}
+
+static void
+init_prefix(IncrementalState *node, TupleDesc desc)
+{
+	node->prefix = palloc(node->nprefix * sizeof(GroupColumn));
+	for (int i = 0; i < node->nprefix; i++)
+	{
+		const KeyColumn *key = &node->keys[i];
+		Oid			equality = get_equality_op_for_ordering_op(key->sortop, NULL);
+
+		if (!OidIsValid(equality))
+			elog(ERROR, "missing equality operator for ordering operator %u", key->sortop);
+		group_column_init(&node->prefix[i], key->attno, equality, key->collation, desc);
+		node->last_attno = Max(node->last_attno, key->attno);
+	}
+	node->last_key_attno = node->last_attno;
+	for (int i = node->nprefix; i < node->nkeys; i++)
+		node->last_key_attno = Max(node->last_key_attno, node->keys[i].attno);
+}
+
+static void
+incremental_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	IncrementalState *node = (IncrementalState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	int			distinct = gpusort_plan_distinct(cscan);
+
+	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
+	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	node->nprefix = incremental_plan_prefix(cscan);
+	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
+	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	init_prefix(node, ExecGetResultType(outerPlanState(css)));
+	node->source = index_source_create(outerPlanState(css));
+
+	Assert(css->ss.ps.ps_ProjInfo == NULL);
+	ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
+	css->ss.ps.ExecProcNode = incremental_exec;
+	if (distinct > 0)
+	{
+		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(css)), node->keys, distinct);
+		css->ss.ps.ExecProcNode = incremental_exec_distinct;
+	}
+}
+
+static void
+incremental_end(CustomScanState *css)
+{
+	IncrementalState *node = (IncrementalState *) css;
+
+	end_result(node);
+	count_batches(node);
+	if (node->batch != NULL)
+		MemoryContextDelete(node->batch->cxt);
+	if (node->sorter != NULL)
+		sorter_destroy(node->sorter);
+	node->batch = NULL;
+	node->sorter = NULL;
+	index_source_end(node->source);
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+incremental_rescan(CustomScanState *css)
+{
+	IncrementalState *node = (IncrementalState *) css;
+	PlanState  *outer = outerPlanState(css);
+
+	node->divided = false;
+	end_result(node);
+	count_batches(node);
+	node->begun = node->after_large = false;
+	node->ahead = NULL;
+	node->returned = 0;
+	if (node->filter != NULL)
+		distinct_filter_reset(node->filter);
+	index_source_rescan(node->source);
+	if (outer->chgParam == NULL)
+		ExecReScan(outer);
+}
+
+bool
+incremental_plan_is(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &incremental_scan_methods;
+}
+
+void
+incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix, Limit *limit)
+{
+	gpusort_plan_fill(cscan, keys, nkeys, limit);
+	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(nprefix));
+}
+
+int
+incremental_plan_prefix(const CustomScan *cscan)
+{
+	return linitial_int((List *) llast(cscan->custom_private));
+}

@@ -1,0 +1,28 @@
+/*
+ * incremental.h
+ *	  The node GpuSort Incremental, for the planner.
+ */
+#ifndef GPUSORT_NODES_INCREMENTAL_INCREMENTAL_H
+#define GPUSORT_NODES_INCREMENTAL_INCREMENTAL_H
+
+#include "postgres.h"
+
+#include "key/key.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/* Plan node "Custom Scan (GpuSort Incremental)". */
+extern const CustomScanMethods incremental_scan_methods;
+
+/* Is this a GpuSort Incremental? */
+extern bool incremental_plan_is(const Plan *plan);
+
+/*
+ * gpusort_plan_fill() for a GpuSort Incremental, whose child's rows are ordered by the
+ * first nprefix key columns; and that number.
+ */
+extern void incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix,
+								  Limit *limit);
+extern int	incremental_plan_prefix(const CustomScan *cscan);
+
+#endif							/* GPUSORT_NODES_INCREMENTAL_INCREMENTAL_H */

@@ -1,0 +1,594 @@
+/*
+ * exec.c
+ *	  The executor node "Custom Scan (GpuSort)".
+ *
+ * Like nodeSort.c it is thin: the first call puts the child's rows into a
+ * sorter, and every call returns a row of the sorter's result.  Two differences
+ * from other custom scans make returning a row cheap.  The result slot points
+ * to the stored MinimalTuple instead of having a copy of its values.  And the
+ * executor calls the node's function directly instead of through nodeCustom.c:
+ * gpusort_exec_first(), and after the sort the function for the kind of the
+ * result.
+ *
+ * If a GPU fails, the child is run again and the rows are sorted on the CPU;
+ * rows that were returned before are skipped.
+ *
+ * With distinct columns the node stands for the Unique or Group node above the
+ * Sort, too: it returns no row that is equal to the row before in these columns.
+ * Most results have no duplicates.  gpusort_exec_distinct() drops those of the
+ * other results.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/base/distinct_filter.h"
+#include "nodes/base/pause.h"
+#include "nodes/base/plan_format.h"
+#include "nodes/base/rerun.h"
+#include "nodes/base/sort_count.h"
+#include "nodes/base/sort_limit.h"
+#include "nodes/sort/sort_state.h"
+#include "parallel/parallel.h"
+#include "scan/scan.h"
+#include "service/service.h"
+#include "settings.h"
+#include "store/store.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+static Node *gpusort_create_state(CustomScan *cscan);
+static void gpusort_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *gpusort_exec_custom(CustomScanState *css);
+static void gpusort_end(CustomScanState *css);
+static void gpusort_rescan(CustomScanState *css);
+static void gpusort_mark(CustomScanState *css);
+static void gpusort_restore(CustomScanState *css);
+
+const CustomScanMethods gpusort_scan_methods = {
+	.CustomName = "GpuSort",
+	.CreateCustomScanState = gpusort_create_state
+};
+
+static const CustomExecMethods gpusort_exec_methods = {
+	.CustomName = "GpuSort",
+	.BeginCustomScan = gpusort_begin,
+	.ExecCustomScan = gpusort_exec_custom,
+	.EndCustomScan = gpusort_end,
+	.ReScanCustomScan = gpusort_rescan,
+	.MarkPosCustomScan = gpusort_mark,
+	.RestrPosCustomScan = gpusort_restore,
+	.ExplainCustomScan = gpusort_explain
+};
+
+/* ------------------------------------------------------------------------
+ * Slot of rows that are made from their keys
+ *
+ * It is a virtual slot, whose values the parent reads without deforming a tuple.
+ * But grouping, DISTINCT and window functions also copy rows, and a virtual
+ * slot's copy looks up the columns' types again for each row.  This slot has a
+ * row writer, which has looked them up once.
+ *
+ * Parent nodes make slots of this kind for their own rows.  Those slots have no
+ * writer and copy as virtual slots do.
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct KeysSlot
+{
+	VirtualTupleTableSlot base;
+	RowWriter  *writer;			/* copies rows; NULL: copy as a virtual slot */
+} KeysSlot;
+
+static TupleTableSlotOps keys_slot_ops;
+
+static MinimalTuple
+keys_slot_copy_minimal(TupleTableSlot *slot COMPAT_COPY_EXTRA_PARAM)
+{
+	const RowWriter *writer = ((KeysSlot *) slot)->writer;
+	char	   *mem;
+
+	if (unlikely(writer == NULL))
+		return TTSOpsVirtual.copy_minimal_tuple(slot COMPAT_COPY_EXTRA_ARG);
+	mem = palloc(COMPAT_COPY_EXTRA + row_writer_room(writer, slot->tts_values, slot->tts_isnull));
+	memset(mem, 0, COMPAT_COPY_EXTRA);
+	(void) row_writer_write(writer, slot->tts_values, slot->tts_isnull, mem + COMPAT_COPY_EXTRA);
+	return (MinimalTuple) (mem + COMPAT_COPY_EXTRA);
+}
+
+/* Makes the same tuple as heap_form_tuple(). */
+static HeapTuple
+keys_slot_copy_heap(TupleTableSlot *slot)
+{
+	const RowWriter *writer = ((KeysSlot *) slot)->writer;
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	HeapTuple	tuple;
+	HeapTupleHeader header;
+	MinimalTuple row;
+
+	if (unlikely(writer == NULL))
+		return TTSOpsVirtual.copy_heap_tuple(slot);
+	tuple = palloc(HEAPTUPLESIZE + MINIMAL_TUPLE_OFFSET +
+				   row_writer_room(writer, slot->tts_values, slot->tts_isnull));
+	header = (HeapTupleHeader) ((char *) tuple + HEAPTUPLESIZE);
+	row = (MinimalTuple) ((char *) header + MINIMAL_TUPLE_OFFSET);
+	(void) row_writer_write(writer, slot->tts_values, slot->tts_isnull, (char *) row);
+	tuple->t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
+	tuple->t_data = header;
+	ItemPointerSetInvalid(&tuple->t_self);
+	tuple->t_tableOid = InvalidOid;
+	/* these fields overlap the MinimalTuple's length, which is not needed any more */
+	HeapTupleHeaderSetDatumLength(header, tuple->t_len);
+	HeapTupleHeaderSetTypeId(header, desc->tdtypeid);
+	HeapTupleHeaderSetTypMod(header, desc->tdtypmod);
+	ItemPointerSetInvalid(&header->t_ctid);
+	return tuple;
+}
+
+static void
+keys_slot_init(void)
+{
+	keys_slot_ops = TTSOpsVirtual;
+	keys_slot_ops.base_slot_size = sizeof(KeysSlot);
+	keys_slot_ops.copy_minimal_tuple = keys_slot_copy_minimal;
+	keys_slot_ops.copy_heap_tuple = keys_slot_copy_heap;
+}
+
+/* Gives the slot a writer, in the current memory context. */
+static void
+keys_slot_prepare(TupleTableSlot *slot)
+{
+	Assert(slot->tts_ops == &keys_slot_ops);
+	((KeysSlot *) slot)->writer = row_writer_create(slot->tts_tupleDescriptor);
+}
+
+/* ------------------------------------------------------------------------
+ * Sorting
+ * ------------------------------------------------------------------------
+ */
+
+void
+gpusort_node_init(void)
+{
+	keys_slot_init();
+}
+
+bool
+gpusort_plan_is(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gpusort_scan_methods;
+}
+
+static Node *
+gpusort_create_state(CustomScan *cscan)
+{
+	GpuSortState *node;
+
+	if (plan_above_partial_sorts(cscan))
+		return parallel_sort_create_state();
+	node = (GpuSortState *) newNode(sizeof(GpuSortState), T_CustomScanState);
+	node->css.methods = &gpusort_exec_methods;
+	return (Node *) node;
+}
+
+static size_t
+gpusort_bound(GpuSortState *node)
+{
+	return sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count, node->limit_offset);
+}
+
+static bool
+gpusort_can_rerun(void *arg)
+{
+	return plan_can_rerun(arg);
+}
+
+/* Takes all rows of the child and sorts them; false if the device failed. */
+static bool
+gpusort_take_rows(GpuSortState *node)
+{
+	page_source_take_rows(&node->pages, node->sorter, NULL);
+	node->result = sorter_perform(node->sorter, device_may_pause());
+	return node->result != NULL;
+}
+
+/*
+ * After a device failed: runs the child again and sorts on the CPU.  The settings
+ * of the first run are restored, because the order of the child's rows may
+ * depend on them (plan_can_rerun()).
+ */
+static void
+gpusort_rerun_on_cpu(GpuSortState *node)
+{
+	int			nest = NewGUCNestLevel();
+
+	set_config_option("work_mem", psprintf("%d", node->work_mem), PGC_USERSET,
+					  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	set_config_option("hash_mem_multiplier", psprintf("%.17g", node->hash_mem_multiplier),
+					  PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	sorter_begin_again(node->sorter);
+	ExecReScan(outerPlanState(node));
+	(void) gpusort_take_rows(node);
+	AtEOXact_GUC(true, nest);
+}
+
+/* Creates the sorter if there is none, and sorts the child's rows. */
+static void
+gpusort_run(GpuSortState *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+	PlanState  *outer = outerPlanState(node);
+	ScanDirection direction = estate->es_direction;
+
+	if (node->sorter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+		SortSpec	spec = {0};
+
+		spec.desc = ExecGetResultType(outer);
+		spec.keys = node->keys;
+		spec.nkeys = node->nkeys;
+		spec.node = node->css.ss.ps.plan->plan_node_id;
+		spec.random_access = node->random_access;
+		spec.keys_only = node->keys_only;
+		spec.distinct = node->distinct;
+		spec.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
+		spec.can_rerun = gpusort_can_rerun;
+		spec.can_rerun_arg = outer;
+		/* reading the clock takes long compared with a sort of ten rows */
+		spec.timing = compat_node_timed(&node->css.ss.ps);
+		node->sorter = sorter_create(&spec);
+		MemoryContextSwitchTo(old);
+	}
+
+	/* the child runs forward, even if the parent reads backward */
+	estate->es_direction = ForwardScanDirection;
+	if (node->filter != NULL)
+		distinct_filter_reset(node->filter);
+	node->bound = gpusort_bound(node);
+	node->work_mem = work_mem;
+	node->hash_mem_multiplier = hash_mem_multiplier;
+	sorter_begin(node->sorter, &(SortBegin) {.bound = node->bound,.rows_expected = outer->plan->plan_rows});
+
+	if (!gpusort_take_rows(node))
+		gpusort_rerun_on_cpu(node);
+	estate->es_direction = direction;
+	sort_node_count(node->sorter->report);
+	node->sort_done = true;
+}
+
+/* ------------------------------------------------------------------------
+ * Returning rows
+ * ------------------------------------------------------------------------
+ */
+
+static void gpusort_choose_exec(GpuSortState *node);
+
+/*
+ * The result has no next row.  At its end, returns the empty slot.  If the device
+ * failed after rows had been returned, repeats the sort on the CPU and returns the
+ * first row that was not returned.
+ */
+static pg_noinline TupleTableSlot *
+gpusort_after_last(GpuSortState *node, TupleTableSlot *slot)
+{
+	ExecClearTuple(slot);
+	if (!sorter_failed(node->sorter))
+		return slot;
+	gpusort_rerun_on_cpu(node);
+	gpusort_choose_exec(node);
+	sorter_skip_returned(node->sorter, slot);
+	return result_next(node->result, RESULT_PLAIN, true, slot) ? slot : ExecClearTuple(slot);
+}
+
+static pg_attribute_always_inline TupleTableSlot *
+gpusort_exec_as(PlanState *pstate, ResultKind kind)
+{
+	GpuSortState *node = (GpuSortState *) pstate;
+	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
+	bool		forward = ScanDirectionIsForward(pstate->state->es_direction);
+
+	CHECK_FOR_INTERRUPTS();
+	if (likely(result_next(node->result, kind, forward, slot)))
+		return slot;
+	return gpusort_after_last(node, slot);
+}
+
+static TupleTableSlot *
+gpusort_exec_rows(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_ROWS);
+}
+
+static TupleTableSlot *
+gpusort_exec_keys(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_KEYS);
+}
+
+static TupleTableSlot *
+gpusort_exec_stream(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_STREAM);
+}
+
+static TupleTableSlot *
+gpusort_exec_merge(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_MERGE);
+}
+
+static TupleTableSlot *
+gpusort_exec_plain(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_PLAIN);
+}
+
+/* Returns the next row that is no duplicate. */
+static TupleTableSlot *
+gpusort_exec_distinct(PlanState *pstate)
+{
+	GpuSortState *node = (GpuSortState *) pstate;
+	TupleTableSlot *slot;
+
+	do
+	{
+		slot = gpusort_exec_plain(pstate);
+	} while (!TupIsNull(slot) && !distinct_filter_pass(node->filter, slot));
+	return slot;
+}
+
+/* Sorts, unless that is done, and returns the next row. */
+static TupleTableSlot *
+gpusort_exec_first(PlanState *pstate)
+{
+	GpuSortState *node = (GpuSortState *) pstate;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!node->sort_done)
+	{
+		gpusort_run(node);
+		gpusort_choose_exec(node);
+	}
+	return node->result->duplicates ? gpusort_exec_distinct(pstate) : gpusort_exec_plain(pstate);
+}
+
+/* Makes the executor call the function for this result. */
+static void
+gpusort_choose_exec(GpuSortState *node)
+{
+	static const ExecProcNodeMtd functions[] = {
+		[RESULT_ROWS] = gpusort_exec_rows,
+		[RESULT_KEYS] = gpusort_exec_keys,
+		[RESULT_STREAM] = gpusort_exec_stream,
+		[RESULT_MERGE] = gpusort_exec_merge,
+		[RESULT_PLAIN] = gpusort_exec_plain
+	};
+
+	if (!node->result->duplicates)
+	{
+		ExecSetExecProcNode(&node->css.ss.ps, functions[node->result->methods->kind]);
+		return;
+	}
+	if (node->filter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(node)), node->keys, node->distinct);
+		MemoryContextSwitchTo(old);
+	}
+	ExecSetExecProcNode(&node->css.ss.ps, gpusort_exec_distinct);
+}
+
+/* ------------------------------------------------------------------------
+ * What a GpuSort Aggregate, Window or Join above asks
+ * ------------------------------------------------------------------------
+ */
+
+/* The node, if it is a serial GpuSort that has sorted and returns all rows of its result; otherwise NULL. */
+static GpuSortState *
+sorted_node(PlanState *ps)
+{
+	GpuSortState *node = (GpuSortState *) ps;
+
+	if (!IsA(ps, CustomScanState) || node->css.methods != &gpusort_exec_methods || !node->sort_done ||
+		node->result->duplicates)
+		return NULL;
+	return node;
+}
+
+bool
+gpusort_count_rows(PlanState *ps, uint64 *rows)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	if (node == NULL || node->distinct > 0 || node->bound > 0)
+		return false;
+	*rows = node->sorter->report->rows;
+	return true;
+}
+
+uint64
+gpusort_skip_rows(PlanState *ps, uint64 rows)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	if (node == NULL || node->result->methods->skip == NULL)
+		return 0;
+	return node->result->methods->skip(node->result, rows);
+}
+
+uint64
+gpusort_rows_ahead(PlanState *ps, bool *all)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	*all = false;
+	if (node == NULL || node->result->methods->ahead == NULL)
+		return 0;
+	return node->result->methods->ahead(node->result, all);
+}
+
+void
+gpusort_peek(PlanState *ps, uint64 i, TupleTableSlot *slot)
+{
+	SortResult *result = ((GpuSortState *) ps)->result;
+
+	result->methods->peek(result, i, slot);
+}
+
+int
+gpusort_next_rows(PlanState *ps, MinimalTuple *rows, bool *more)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	CHECK_FOR_INTERRUPTS();
+	*more = node != NULL && node->result->methods->take != NULL;
+	return *more ? node->result->methods->take(node->result, rows) : 0;
+}
+
+bool
+gpusort_rows_stay(PlanState *ps)
+{
+	GpuSortState *node = sorted_node(ps);
+
+	return node != NULL && node->result->methods->kind == RESULT_ROWS;
+}
+
+ArrayResult *
+gpusort_array_result(PlanState *ps)
+{
+	GpuSortState *node = sorted_node(ps);
+	ArrayResult *array;
+	bool		all = true;
+
+	if (node == NULL ||
+		(node->result->methods->kind != RESULT_ROWS && node->result->methods->kind != RESULT_KEYS))
+		return NULL;
+	/* an array of merged keys has those of a round */
+	if (node->result->methods->ahead != NULL)
+		(void) node->result->methods->ahead(node->result, &all);
+	if (!all)
+		return NULL;
+	array = (ArrayResult *) node->result;
+	return array->more == NULL ? array : NULL;
+}
+
+/*
+ * Keys that exceed work_mem are written to runs.  Their rows may be sent to a GPU instead,
+ * whose memory holds them.
+ */
+static bool
+rows_suit_device(const GpuSortState *node)
+{
+	PlanState  *outer = outerPlanState(node);
+	const Algorithm *forced = gpusort_forced_algorithm();
+	SortCostFacts facts = {0};
+
+	if (node->random_access || device_state() != DEVICE_STATE_READY ||
+		(forced != NULL && (!algorithm_on_gpu(forced) || forced->by_value || forced->keys_only)))
+		return false;
+	facts.rows = outer->plan->plan_rows;
+	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(outer->plan->plan_width);
+	facts.keys = node->keys;
+	facts.nkeys = node->nkeys;
+	if (node->distinct > 0)
+		facts.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
+	return sort_cost_prefers_device(&facts, 0, true, forced != NULL) && gpusort_can_rerun(outer);
+}
+
+static TupleTableSlot *
+gpusort_exec_custom(CustomScanState *css)
+{
+	return gpusort_exec_first(&css->ss.ps);
+}
+
+static void
+gpusort_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	GpuSortState *node = (GpuSortState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+
+	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	node->distinct = gpusort_plan_distinct(cscan);
+	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
+
+	node->random_access =
+		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
+	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	page_source_init(&node->pages, outerPlanState(css));
+
+	Assert(css->ss.ps.ps_ProjInfo == NULL);
+	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
+		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys) &&
+		!rows_suit_device(node);
+	ExecInitResultSlot(&css->ss.ps, node->keys_only ? &keys_slot_ops : &TTSOpsMinimalTuple);
+	if (node->keys_only)
+		keys_slot_prepare(css->ss.ps.ps_ResultTupleSlot);
+	css->ss.ps.ExecProcNode = gpusort_exec_first;
+}
+
+static void
+gpusort_end(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+
+	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
+	page_source_end(&node->pages);
+	if (node->sorter != NULL)
+	{
+		sorter_destroy(node->sorter);
+		node->sorter = NULL;
+	}
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+gpusort_rescan(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+	PlanState  *outer = outerPlanState(css);
+
+	/* before the sort, ExecProcNode() rescans a child with changed parameters */
+	if (!node->sort_done)
+		return;
+
+	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
+	if (outer->chgParam != NULL || !node->random_access ||
+		node->bound != gpusort_bound(node))
+	{
+		node->sort_done = false;
+		node->result = NULL;
+		sorter_end(node->sorter);
+		ExecSetExecProcNode(&css->ss.ps, gpusort_exec_first);
+		if (outer->chgParam == NULL)
+			ExecReScan(outer);
+	}
+	else
+	{
+		node->result->methods->rewind(node->result);
+		if (node->filter != NULL)
+			distinct_filter_reset(node->filter);
+	}
+}
+
+static void
+gpusort_mark(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+
+	if (node->sort_done)
+		node->result->methods->mark(node->result);
+}
+
+static void
+gpusort_restore(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+
+	if (node->sort_done)
+		node->result->methods->restore(node->result);
+}

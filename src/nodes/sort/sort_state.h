@@ -1,0 +1,79 @@
+/*
+ * sort_state.h
+ *	  States of GpuSort, serial and above a Gather.
+ */
+#ifndef GPUSORT_NODES_SORT_SORT_STATE_H
+#define GPUSORT_NODES_SORT_SORT_STATE_H
+
+#include "postgres.h"
+
+#include "nodes/base/distinct_filter.h"
+#include "nodes/feed/feed.h"
+#include "nodes/sort/sort_node.h"
+#include "scan/scan.h"
+
+typedef struct GpuSortState
+{
+	CustomScanState css;
+	KeyColumn  *keys;
+	int			nkeys;
+	int			distinct;		/* of gpusort_plan_distinct() */
+	bool		random_access;	/* the parent rewinds, marks, reads backward */
+	bool		keys_only;		/* returned rows are made from normalized keys */
+	bool		sort_done;
+	size_t		bound;			/* rows wanted of the last sort; 0: all */
+	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
+	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
+	int			work_mem;		/* setting when the last sort began */
+	double		hash_mem_multiplier;	/* setting when the last sort began */
+	Sorter	   *sorter;			/* NULL until the first row is asked for */
+	SortResult *result;			/* result of the last sort */
+	DistinctFilter *filter;		/* for results with duplicates; NULL until
+								 * there is one */
+	PageSource	pages;
+} GpuSortState;
+
+typedef enum ParallelSortPhase
+{
+	PARALLEL_SORT_NEW,
+	PARALLEL_SORT_SERIAL,		/* no worker has rows */
+	PARALLEL_SORT_MERGE,		/* the participants' streams are merged */
+	PARALLEL_SORT_DEVICE,		/* rows stream from the device */
+
+	/*
+	 * Second run, without the device that failed.  Rows that were returned
+	 * before are skipped.
+	 */
+	PARALLEL_SORT_RESUME,
+	PARALLEL_SORT_END
+} ParallelSortPhase;
+
+typedef struct ParallelSortState
+{
+	CustomScanState css;
+	KeyColumn  *keys;
+	int			nkeys;
+	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
+	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
+	GatherState *gather;
+	PartialSortState *partial;
+	ParallelSortPhase phase;
+	ParallelSortPhase resume_phase; /* phase of the second run during RESUME */
+	MemoryContext cxt;			/* memory of the merge */
+	MergeTree  *merge;
+	int			nstreams;		/* streams that are merged */
+	bool		device_failed;	/* the device failed and is not tried again */
+	bool		on_device;		/* rows came from the device last time */
+	ReturnedRows returned;		/* rows returned before a device failed */
+	int			distinct;		/* of gpusort_plan_distinct() */
+	bool		filters;		/* this phase's rows pass the filter */
+	DistinctFilter *filter;		/* NULL until it is needed */
+	TupleTableSlot *row_slot;	/* a row before projection */
+} ParallelSortState;
+
+extern Node *parallel_sort_create_state(void);
+
+extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+#endif							/* GPUSORT_NODES_SORT_SORT_STATE_H */

@@ -1,0 +1,671 @@
+/*
+ * exec.c
+ *	  The executor node "Custom Scan (GpuSort Window)": window functions that number rows.
+ *
+ * row_number(), rank(), dense_rank() and a running count(*) depend only on how many rows
+ * and peer groups of the partition came before.  The child returns the rows in order, so
+ * three counters suffice, and each row is passed on when it comes.  WindowAgg
+ * stores the partition in a tuplestore, reads each row from it, and calls each function.
+ *
+ * ntile(), percent_rank(), cume_dist() and count(*) of other frames also depend on how many
+ * rows follow in the partition or in the peer group.  A sort in memory can read its rows
+ * out of turn: the number is found by exponential and binary search.  Otherwise the
+ * partition's rows are stored until the next partition begins.
+ *
+ * A row belongs to a new partition or peer group if a column differs from that of the
+ * row before (group_column.c).
+ *
+ * The child's row is the outer tuple of the node's expressions, and the values of the
+ * functions are its scan tuple: custom_scan_tlist has a column for each function.  The
+ * child's columns are therefore not copied.
+ *
+ * If the run condition (rn <= 3) of the topmost window fails for a row, it fails for the
+ * following rows of the partition.  They are skipped; without partitions the node has
+ * ended.  Where the sort can read rows out of turn, the partition's end is found by the same
+ * search, and the rows before it are not read.  A lower window returns them, with NULLs for
+ * its functions, as WindowAgg does.
+ *
+ * Memory policy: the compared columns of one row, in the query's memory context; a
+ * partition's rows in a tuplestore of work_mem.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/base/group_compare.h"
+#include "nodes/makefuncs.h"
+#include "nodes/sort/sort_node.h"
+#include "nodes/window/window.h"
+#include "parser/parsetree.h"
+#include "utils/ruleutils.h"
+#include "utils/tuplestore.h"
+
+/* Rows of a partition that are skipped one by one, before its end is searched. */
+#define SKIP_ONE_BY_ONE		4
+
+/* How the rows that follow are counted. */
+typedef enum WindowAhead
+{
+	AHEAD_UNKNOWN,				/* there was no row yet */
+	AHEAD_IN_SORT,				/* the sort reads them out of turn */
+	AHEAD_STORED				/* the partition's rows are stored */
+} WindowAhead;
+
+typedef struct WindowState
+{
+	CustomScanState css;
+	WindowFormat format;
+	GroupColumn *columns;		/* of the partition, then of the order */
+	int			ncompared;		/* columns that matter for the functions */
+	AttrNumber	last_attno;		/* greatest column number among them */
+	ExprState  *run_condition;	/* NULL: none */
+	ExprState  *filter;			/* the node's qual; NULL: none */
+	TupleTableSlot *values;		/* the functions' values */
+	bool		begun;			/* columns[] have a row's values */
+
+	/* the run condition has failed for a row of the partition */
+	bool		skipping;		/* of the topmost window */
+	bool		nulls;			/* of a lower one, whose functions then return NULL */
+	int64		skipped;		/* rows of the partition skipped one by one */
+	int64		jumped;			/* rows of all partitions that were not read */
+	bool		ended;			/* no more rows will be returned */
+	int64		counters[WINDOW_COUNTERS];	/* of the current row */
+
+	/* functions that depend on following rows */
+	bool		needs_ahead;	/* there is one */
+	bool		needs_peers_end;	/* one depends on the last row of the peer group */
+	WindowAhead ahead;
+	TupleTableSlot *following;	/* a row that the sort read out of turn */
+
+	/* of AHEAD_STORED */
+	Tuplestorestate *store;		/* rows of the current partition; NULL until needed */
+	TupleTableSlot *stored;		/* the current row */
+	TupleTableSlot *stored_peer;	/* a row behind it */
+	GroupColumn *store_columns; /* of the partition, with the values of its first row */
+	TupleTableSlot *pending;	/* the child's row that begins the next partition; NULL */
+} WindowState;
+
+static Node *window_create_state(CustomScan *cscan);
+static void window_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *window_exec_custom(CustomScanState *css);
+static void window_end(CustomScanState *css);
+static void window_rescan(CustomScanState *css);
+static void window_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+const CustomScanMethods window_scan_methods = {
+	.CustomName = "GpuSort Window",
+	.CreateCustomScanState = window_create_state
+};
+
+static const CustomExecMethods window_exec_methods = {
+	.CustomName = "GpuSort Window",
+	.BeginCustomScan = window_begin,
+	.ExecCustomScan = window_exec_custom,
+	.EndCustomScan = window_end,
+	.ReScanCustomScan = window_rescan,
+	.ExplainCustomScan = window_explain
+};
+
+/* ------------------------------------------------------------------------
+ * Format in the plan: three lists of numbers in custom_private
+ * ------------------------------------------------------------------------
+ */
+
+bool
+window_plan_is(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &window_scan_methods;
+}
+
+void
+window_plan_fill(CustomScan *cscan, const WindowFormat *format)
+{
+	List	   *columns = NIL;
+	List	   *operators = NIL;
+	List	   *functions = NIL;
+
+	columns = list_make2_int(format->npartition, format->top);
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		columns = lappend_int(columns, format->columns[i].attno);
+		operators = lappend_oid(operators, format->columns[i].equality);
+		operators = lappend_oid(operators, format->columns[i].collation);
+	}
+	for (int i = 0; i < format->nfunctions; i++)
+	{
+		functions = lappend_int(functions, format->functions[i].value);
+		functions = lappend_int(functions, format->functions[i].buckets);
+	}
+	cscan->custom_private = list_make3(columns, operators, functions);
+}
+
+static void
+window_plan_read(const CustomScan *cscan, WindowFormat *format)
+{
+	const List *columns = linitial(cscan->custom_private);
+	const List *operators = lsecond(cscan->custom_private);
+	const List *functions = lthird(cscan->custom_private);
+
+	format->npartition = linitial_int(columns);
+	format->top = lsecond_int(columns);
+	format->ncolumns = list_length(columns) - 2;
+	format->columns = palloc(format->ncolumns * sizeof(ComparedColumn));
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		format->columns[i].attno = list_nth_int(columns, i + 2);
+		format->columns[i].equality = list_nth_oid(operators, 2 * i);
+		format->columns[i].collation = list_nth_oid(operators, 2 * i + 1);
+	}
+	format->nfunctions = list_length(functions) / 2;
+	format->functions = palloc(format->nfunctions * sizeof(WindowFunction));
+	for (int i = 0; i < format->nfunctions; i++)
+	{
+		format->functions[i].value = (WindowValue) list_nth_int(functions, 2 * i);
+		format->functions[i].buckets = list_nth_int(functions, 2 * i + 1);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Comparing a row with the row before
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Number of the first compared column in which the child's row differs from the row
+ * before; ncompared if there is none.  Keeps the row's values.
+ */
+static pg_attribute_always_inline int
+first_difference(WindowState *node, TupleTableSlot *row)
+{
+	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+	int			n = node->ncompared;
+	int			first = 0;
+
+	slot_getsomeattrs(row, node->last_attno);
+	if (likely(node->begun))
+		first = group_columns_first_difference(node->columns, n, row, scratch);
+	for (int i = first; i < n; i++)
+		group_column_keep(&node->columns[i], row, node->css.ss.ps.state->es_query_cxt);
+	return first;
+}
+
+/* ------------------------------------------------------------------------
+ * Rows that follow
+ * ------------------------------------------------------------------------
+ */
+
+/* Does the row have the values of the first n columns? */
+static bool
+same_columns(WindowState *node, GroupColumn *columns, int n, TupleTableSlot *row)
+{
+	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+
+	slot_getsomeattrs(row, node->last_attno);
+	return group_columns_first_difference(columns, n, row, scratch) == n;
+}
+
+/*
+ * How many of the next "rows" rows of the sort agree with the current row in the first
+ * ncolumns columns.  They come first.
+ */
+static int64
+count_same_ahead(WindowState *node, int64 rows, int ncolumns)
+{
+	PlanState  *outer = outerPlanState(node);
+	int64		same = 0;		/* the rows before this one agree */
+	int64		step = 1;
+	int64		end;			/* this row does not agree, or is the end */
+
+	if (ncolumns == 0)
+		return rows;
+	for (;;)
+	{
+		end = same + step - 1;
+		if (end >= rows)
+		{
+			end = rows;
+			break;
+		}
+		gpusort_peek(outer, end, node->following);
+		if (!same_columns(node, node->columns, ncolumns, node->following))
+			break;
+		same = end + 1;
+		step *= 2;
+	}
+	while (same < end)
+	{
+		int64		middle = same + (end - same) / 2;
+
+		gpusort_peek(outer, middle, node->following);
+		if (same_columns(node, node->columns, ncolumns, node->following))
+			same = middle + 1;
+		else
+			end = middle;
+	}
+	return same;
+}
+
+/* Skips the rest of the partition: those of its rows that the sort can look up without returning them. */
+static void
+jump(WindowState *node)
+{
+	bool		all;
+	int64		rows = gpusort_rows_ahead(outerPlanState(node), &all);
+
+	if (rows > 0)
+	{
+		rows = count_same_ahead(node, rows, node->format.npartition);
+		node->jumped += gpusort_skip_rows(outerPlanState(node), rows);
+	}
+}
+
+/* Stores the rows of the partition that begins with the pending row. */
+static void
+store_partition(WindowState *node)
+{
+	MemoryContext cxt = node->css.ss.ps.state->es_query_cxt;
+	TupleTableSlot *row = node->pending;
+	int			n = node->format.npartition;
+	int64		rows = 0;
+
+	ExecClearTuple(node->stored);
+	if (node->store == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(cxt);
+
+		node->store = tuplestore_begin_heap(false, false, work_mem);
+		/* the second pointer reads the rest of a peer group */
+		(void) tuplestore_alloc_read_pointer(node->store, 0);
+		MemoryContextSwitchTo(old);
+	}
+	else
+		tuplestore_clear(node->store);
+	slot_getsomeattrs(row, node->last_attno);
+	for (int i = 0; i < n; i++)
+		group_column_keep(&node->store_columns[i], row, cxt);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		tuplestore_puttupleslot(node->store, row);
+		rows++;
+		row = ExecProcNode(outerPlanState(node));
+	} while (!TupIsNull(row) && same_columns(node, node->store_columns, n, row));
+	node->pending = TupIsNull(row) ? NULL : row;
+	node->counters[WINDOW_PARTITION_ROWS] = rows;
+}
+
+/* How many of the following stored rows are peers of the current row. */
+static int64
+count_stored_peers(WindowState *node)
+{
+	int64		rows = 0;
+
+	tuplestore_copy_read_pointer(node->store, 0, 1);
+	tuplestore_select_read_pointer(node->store, 1);
+	while (tuplestore_gettupleslot(node->store, true, false, node->stored_peer) &&
+		   same_columns(node, node->columns, node->ncompared, node->stored_peer))
+	{
+		CHECK_FOR_INTERRUPTS();
+		rows++;
+	}
+	ExecClearTuple(node->stored_peer);
+	tuplestore_select_read_pointer(node->store, 0);
+	return rows;
+}
+
+/* The next row, for functions that depend on following rows. */
+static TupleTableSlot *
+next_row_with_ahead(WindowState *node)
+{
+	if (!node->begun)
+	{
+		TupleTableSlot *row = ExecProcNode(outerPlanState(node));
+		bool		all;
+
+		if (TupIsNull(row))
+			return row;
+		(void) gpusort_rows_ahead(outerPlanState(node), &all);
+		node->ahead = all ? AHEAD_IN_SORT : AHEAD_STORED;
+		if (all)
+			return row;
+		node->pending = row;
+	}
+	else if (node->ahead == AHEAD_IN_SORT)
+		return ExecProcNode(outerPlanState(node));
+	else if (!node->skipping && tuplestore_gettupleslot(node->store, true, false, node->stored))
+		return node->stored;
+	if (node->pending == NULL)
+		return NULL;
+	store_partition(node);
+	(void) tuplestore_gettupleslot(node->store, true, false, node->stored);
+	return node->stored;
+}
+
+/* Sets the counters that depend on following rows.  The row begins a peer group. */
+static void
+count_ahead(WindowState *node, bool new_partition)
+{
+	int64	   *counters = node->counters;
+	int64		rows = 0;		/* following rows of the partition */
+	bool		all;
+
+	if (node->ahead == AHEAD_IN_SORT)
+	{
+		if (new_partition)
+			counters[WINDOW_PARTITION_ROWS] = 1 +
+				count_same_ahead(node, gpusort_rows_ahead(outerPlanState(node), &all), node->format.npartition);
+		rows = counters[WINDOW_PARTITION_ROWS] - counters[WINDOW_ROW_NUMBER];
+	}
+	if (node->needs_peers_end)
+		counters[WINDOW_PEERS_END] = counters[WINDOW_ROW_NUMBER] +
+			(node->ahead == AHEAD_IN_SORT ? count_same_ahead(node, rows, node->ncompared) : count_stored_peers(node));
+}
+
+/* ------------------------------------------------------------------------
+ * Returning rows
+ * ------------------------------------------------------------------------
+ */
+
+/* Lets the functions return NULL, or not. */
+static void
+set_nulls(WindowState *node, bool nulls)
+{
+	memset(node->values->tts_isnull, nulls, node->format.nfunctions * sizeof(bool));
+}
+
+/* Advances the counters to the child's row. */
+static pg_attribute_always_inline void
+count_row(WindowState *node, TupleTableSlot *row, bool needs_ahead)
+{
+	int64	   *counters = node->counters;
+	int			first = first_difference(node, row);
+
+	if (unlikely(!node->begun) || first < node->format.npartition)
+	{
+		counters[WINDOW_ROW_NUMBER] = counters[WINDOW_RANK] = counters[WINDOW_DENSE_RANK] = 1;
+		node->begun = true;
+		node->skipping = false;
+		if (unlikely(node->nulls))
+			set_nulls(node, node->nulls = false);
+		if (needs_ahead)
+			count_ahead(node, true);
+		return;
+	}
+	counters[WINDOW_ROW_NUMBER]++;
+	if (first < node->ncompared)
+	{
+		counters[WINDOW_RANK] = counters[WINDOW_ROW_NUMBER];
+		counters[WINDOW_DENSE_RANK]++;
+		if (needs_ahead)
+			count_ahead(node, false);
+	}
+}
+
+/* The bucket of the current row: the first buckets have one row more if not all can be alike. */
+static int32
+ntile(const WindowState *node, int64 buckets)
+{
+	int64		before = node->counters[WINDOW_ROW_NUMBER] - 1;
+	int64		size = node->counters[WINDOW_PARTITION_ROWS] / buckets;
+	int64		larger = node->counters[WINDOW_PARTITION_ROWS] % buckets;
+
+	if (before < larger * (size + 1))
+		return before / (size + 1) + 1;
+	return larger + (before - larger * (size + 1)) / size + 1;
+}
+
+static Datum
+function_value(const WindowState *node, const WindowFunction *function)
+{
+	const int64 *counters = node->counters;
+	int64		rows = counters[WINDOW_PARTITION_ROWS];
+
+	switch (function->value)
+	{
+		case WINDOW_NTILE:
+			return Int32GetDatum(ntile(node, function->buckets));
+		case WINDOW_PERCENT_RANK:
+			return Float8GetDatum(rows > 1 ? (float8) (counters[WINDOW_RANK] - 1) / (float8) (rows - 1) : 0);
+		case WINDOW_CUME_DIST:
+			return Float8GetDatum((float8) counters[WINDOW_PEERS_END] / (float8) rows);
+		default:
+			return Int64GetDatum(counters[function->value]);
+	}
+}
+
+static pg_attribute_always_inline TupleTableSlot *
+window_exec_as(PlanState *pstate, bool needs_ahead)
+{
+	WindowState *node = (WindowState *) pstate;
+	const WindowFunction *functions = node->format.functions;
+	ExprContext *econtext = pstate->ps_ExprContext;
+
+	while (!node->ended)
+	{
+		TupleTableSlot *row;
+		TupleTableSlot *result;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		row = needs_ahead ? next_row_with_ahead(node) : ExecProcNode(outerPlanState(pstate));
+		if (TupIsNull(row))
+		{
+			node->ended = true;
+			break;
+		}
+		count_row(node, row, needs_ahead);
+		if (node->skipping)
+		{
+			if (++node->skipped >= SKIP_ONE_BY_ONE)
+				jump(node);
+			continue;
+		}
+		for (int i = 0; i < node->format.nfunctions; i++)
+			node->values->tts_values[i] = needs_ahead ? function_value(node, &functions[i]) :
+				Int64GetDatum(node->counters[functions[i].value]);
+		if (unlikely(node->nulls))
+			set_nulls(node, true);
+		econtext->ecxt_outertuple = row;
+		econtext->ecxt_scantuple = node->values;
+
+		/*
+		 * as WindowAgg: a row that fails a condition is projected first, for
+		 * the errors and effects of its expressions
+		 */
+		result = pstate->ps_ProjInfo == NULL ? node->values : ExecProject(pstate->ps_ProjInfo);
+		if (!node->nulls && !ExecQual(node->run_condition, econtext))
+		{
+			if (!node->format.top)
+			{
+				/* the windows above need these rows */
+				node->nulls = true;
+				return result;
+			}
+			node->skipping = true;
+			node->skipped = 0;
+			node->ended = node->format.npartition == 0;
+			continue;
+		}
+		if (!ExecQual(node->filter, econtext))
+		{
+			InstrCountFiltered1(node, 1);
+			continue;
+		}
+		return result;
+	}
+	return ExecClearTuple(pstate->ps_ResultTupleSlot);
+}
+
+static TupleTableSlot *
+window_exec(PlanState *pstate)
+{
+	return window_exec_as(pstate, false);
+}
+
+/* For functions that depend on following rows. */
+static TupleTableSlot *
+window_exec_with_ahead(PlanState *pstate)
+{
+	return window_exec_as(pstate, true);
+}
+
+static TupleTableSlot *
+window_exec_custom(CustomScanState *css)
+{
+	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
+}
+
+static Node *
+window_create_state(CustomScan *cscan)
+{
+	WindowState *node = (WindowState *) newNode(sizeof(WindowState), T_CustomScanState);
+
+	node->css.methods = &window_exec_methods;
+	return (Node *) node;
+}
+
+/* Sets what the functions depend on. */
+static void
+examine_functions(WindowState *node)
+{
+	bool		peers = false;	/* on peer groups */
+
+	for (int i = 0; i < node->format.nfunctions; i++)
+	{
+		WindowValue value = node->format.functions[i].value;
+
+		peers |= value != WINDOW_ROW_NUMBER && value != WINDOW_PARTITION_ROWS && value != WINDOW_NTILE;
+		node->needs_ahead |= value > WINDOW_DENSE_RANK;
+		node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
+	}
+	node->ncompared = peers ? node->format.ncolumns : node->format.npartition;
+}
+
+static GroupColumn *
+create_columns(WindowState *node, int n, TupleDesc desc)
+{
+	GroupColumn *columns = palloc(n * sizeof(GroupColumn));
+
+	for (int i = 0; i < n; i++)
+	{
+		const ComparedColumn *column = &node->format.columns[i];
+
+		group_column_init(&columns[i], column->attno, column->equality, column->collation, desc);
+		node->last_attno = Max(node->last_attno, column->attno);
+	}
+	return columns;
+}
+
+static void
+window_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	WindowState *node = (WindowState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	TupleDesc	desc;
+
+	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	desc = ExecGetResultType(outerPlanState(css));
+
+	window_plan_read(cscan, &node->format);
+	examine_functions(node);
+	node->columns = create_columns(node, node->ncompared, desc);
+	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(outerPlanState(css), NULL));
+	if (node->needs_ahead)
+	{
+		node->store_columns = create_columns(node, node->format.npartition, desc);
+		node->stored = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+		node->stored_peer = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+		/* expressions read rows of the child and stored rows */
+		css->ss.ps.outeropsset = true;
+		css->ss.ps.outeropsfixed = false;
+	}
+	node->run_condition = ExecInitQual(cscan->custom_exprs, &css->ss.ps);
+	node->filter = css->ss.ps.qual;
+
+	node->values = css->ss.ss_ScanTupleSlot;
+	set_nulls(node, false);
+	ExecStoreVirtualTuple(node->values);
+	css->ss.ps.ExecProcNode = node->needs_ahead ? window_exec_with_ahead : window_exec;
+}
+
+static void
+window_end(CustomScanState *css)
+{
+	WindowState *node = (WindowState *) css;
+
+	if (node->store != NULL)
+		tuplestore_end(node->store);
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+window_rescan(CustomScanState *css)
+{
+	WindowState *node = (WindowState *) css;
+	PlanState  *outer = outerPlanState(css);
+
+	node->begun = node->skipping = node->ended = node->nulls = false;
+	set_nulls(node, false);
+	node->pending = NULL;
+	if (node->store != NULL)
+	{
+		ExecClearTuple(node->stored);
+		tuplestore_clear(node->store);
+	}
+	ExecClearTuple(node->following);
+	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
+	if (outer->chgParam == NULL)
+		ExecReScan(outer);
+}
+
+/* ------------------------------------------------------------------------
+ * EXPLAIN
+ * ------------------------------------------------------------------------
+ */
+
+/* Shows the format's columns [from, to) as the property "label". */
+static void
+explain_columns(const WindowState *node, const char *label, int from, int to, List *context,
+				bool useprefix, ExplainState *es)
+{
+	const Plan *child = outerPlan(node->css.ss.ps.plan);
+	List	   *result = NIL;
+
+	for (int i = from; i < to; i++)
+	{
+		TargetEntry *tle = get_tle_by_resno(child->targetlist, node->format.columns[i].attno);
+
+		if (tle == NULL)
+			elog(ERROR, "no tlist entry for column %d", node->format.columns[i].attno);
+		result = lappend(result, deparse_expression((Node *) makeVarFromTargetEntry(OUTER_VAR, tle),
+													context, useprefix, true));
+	}
+	if (result != NIL)
+		ExplainPropertyList(label, result, es);
+}
+
+static void
+window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	WindowState *node = (WindowState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
+	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
+	List	   *functions = NIL;
+	ListCell   *lc;
+
+	foreach(lc, cscan->custom_scan_tlist)
+		functions = lappend(functions, lfirst_node(TargetEntry, lc)->resname);
+	ExplainPropertyList("Window Functions", functions, es);
+	explain_columns(node, "Partition Key", 0, node->format.npartition, context, useprefix, es);
+	explain_columns(node, "Order Key", node->format.npartition, node->format.ncolumns, context, useprefix, es);
+	if (cscan->custom_exprs != NIL)
+		ExplainPropertyText("Run Condition",
+							deparse_expression((Node *) make_ands_explicit(cscan->custom_exprs), context,
+											   useprefix, false), es);
+	if (es->analyze && node->ahead != AHEAD_UNKNOWN)
+		ExplainPropertyText("Following Rows", node->ahead == AHEAD_IN_SORT ? "read from sort" : "stored", es);
+	if (es->analyze && node->jumped > 0)
+		ExplainPropertyInteger("Rows Skipped", NULL, node->jumped, es);
+}

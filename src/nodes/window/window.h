@@ -1,0 +1,71 @@
+/*
+ * window.h
+ *	  The node GpuSort Window, for the planner.
+ */
+#ifndef GPUSORT_NODES_WINDOW_WINDOW_H
+#define GPUSORT_NODES_WINDOW_WINDOW_H
+
+#include "postgres.h"
+
+#include "nodes/base/plan_format.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/* Plan node "Custom Scan (GpuSort Window)". */
+extern const CustomScanMethods window_scan_methods;
+
+/*
+ * Returns a GpuSort Window for a WindowAgg whose child returns sorted rows and whose
+ * functions only number them; otherwise the WindowAgg itself.
+ */
+extern Plan *replace_window(WindowAgg *window);
+
+/* ------------------------------------------------------------------------
+ * Format of a GpuSort Window in a finished plan
+ *
+ * Its columns are the child's, in its target list and qual as OUTER_VAR.  INDEX_VAR i is
+ * the value of functions[i - 1].  custom_exprs is the run condition.
+ * ------------------------------------------------------------------------
+ */
+
+/* What a window function returns for a row. */
+typedef enum WindowValue
+{
+	/* counters, of type int8 */
+	WINDOW_ROW_NUMBER,			/* rows of the partition up to this row */
+	WINDOW_RANK,				/* row number of the first row of the peer group */
+	WINDOW_DENSE_RANK,			/* peer groups of the partition up to its own */
+	WINDOW_PEERS_END,			/* row number of the last row of the peer group */
+	WINDOW_PARTITION_ROWS,		/* rows of the partition */
+
+	/* computed of the counters */
+	WINDOW_NTILE,
+	WINDOW_PERCENT_RANK,
+	WINDOW_CUME_DIST
+} WindowValue;
+
+#define WINDOW_COUNTERS		WINDOW_NTILE
+
+typedef struct WindowFunction
+{
+	WindowValue value;
+	int			buckets;		/* of ntile() */
+} WindowFunction;
+
+typedef struct WindowFormat
+{
+	int			npartition;		/* leading columns that define partitions */
+	int			ncolumns;		/* columns of partitions and of the order */
+	ComparedColumn *columns;
+	int			nfunctions;
+	WindowFunction *functions;
+	bool		top;			/* no other window is above; stops at the run condition */
+} WindowFormat;
+
+/* Is this a GpuSort Window? */
+extern bool window_plan_is(const Plan *plan);
+
+/* Writes the format into the plan node's custom_private. */
+extern void window_plan_fill(CustomScan *cscan, const WindowFormat *format);
+
+#endif							/* GPUSORT_NODES_WINDOW_WINDOW_H */

@@ -1,0 +1,257 @@
+/*
+ * disk_result.c
+ *	  Results on disk: the last merge, or one run, of rows or of keys.
+ *
+ * A device may fail during the last merge if it has some of the runs, so the returned
+ * rows are counted and summed.
+ *
+ * Memory policy: a block of decoded keys, and the run cursor's buffer, in the current
+ * memory context.
+ */
+#include "postgres.h"
+
+#include "sort/key_run.h"
+#include "sort/sort.h"
+#include "sort/sort_internal.h"
+#include "utils/memutils.h"
+
+static inline bool
+return_row(MinimalTuple row, TupleTableSlot *slot)
+{
+	if (row == NULL)
+		return false;
+	row_to_slot(slot, row);
+	return true;
+}
+
+/* All rows of the round were returned; a device may fail with the following rows. */
+static void
+count_returned(SortResult *result, const Merge *merge)
+{
+	for (size_t i = 0; i < merge->n; i++)
+	{
+		const char *row = arena_at(&merge->windows, merge->rids[i]);
+
+		result->returned_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
+	}
+	result->returned += merge->n;
+}
+
+static bool
+merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
+{
+	Merge	   *merge = &((MergeResult *) result)->merge;
+	MinimalTuple row;
+
+	Assert(forward);
+	if (merge->sources && merge->next == merge->n)
+		count_returned(result, merge);
+	row = merge_next(merge);
+	result->failed = merge->failed;
+	return return_row(row, slot);
+}
+
+/* Skips rows of the current round.  Its windows keep them, so count_returned() can still read them. */
+static uint64
+merge_result_skip(SortResult *result, uint64 rows)
+{
+	Merge	   *merge = &((MergeResult *) result)->merge;
+
+	rows = Min(rows, merge->n - merge->next);
+	merge->next += rows;
+	return rows;
+}
+
+/* The rows of the current round; a device may fail with the following rounds. */
+static uint64
+merge_result_ahead(SortResult *result, bool *all)
+{
+	const Merge *merge = &((const MergeResult *) result)->merge;
+
+	*all = false;
+	return merge->n - merge->next;
+}
+
+static void
+merge_result_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
+{
+	const Merge *merge = &((const MergeResult *) result)->merge;
+
+	(void) return_row((MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next + i]), slot);
+}
+
+static int
+merge_result_take(SortResult *result, MinimalTuple *rows)
+{
+	Merge	   *merge = &((MergeResult *) result)->merge;
+	int			n = (int) Min(RESULT_TAKE, merge->n - merge->next);
+
+	for (int i = 0; i < n; i++)
+	{
+		rows[i] = (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next++]);
+		__builtin_prefetch(rows[i]);
+	}
+	return n;
+}
+
+static const ResultMethods merge_methods = {
+	.kind = RESULT_MERGE,
+	.next = merge_result_next,
+	.rewind = result_once,
+	.mark = result_once,
+	.restore = result_once,
+	.skip = merge_result_skip,
+	.ahead = merge_result_ahead,
+	.peek = merge_result_peek,
+	.take = merge_result_take,
+	.end = result_holds_nothing
+};
+
+static bool
+run_next(SortResult *result, bool forward, TupleTableSlot *slot)
+{
+	RunResult  *run = (RunResult *) result;
+	MemoryContext old = MemoryContextSwitchTo(run->cxt);
+	MinimalTuple row = run_cursor_next(&run->cursor, forward);
+
+	MemoryContextSwitchTo(old);
+	return return_row(row, slot);
+}
+
+static void
+run_rewind(SortResult *result)
+{
+	run_cursor_rewind(&((RunResult *) result)->cursor);
+}
+
+static void
+run_mark(SortResult *result)
+{
+	run_cursor_mark(&((RunResult *) result)->cursor);
+}
+
+static void
+run_restore(SortResult *result)
+{
+	run_cursor_restore(&((RunResult *) result)->cursor);
+}
+
+static const ResultMethods run_methods = {
+	.kind = RESULT_PLAIN,
+	.next = run_next,
+	.rewind = run_rewind,
+	.mark = run_mark,
+	.restore = run_restore,
+	.end = result_holds_nothing
+};
+
+SortResult *
+result_merge_begin(MergeResult *result, SortEnv *env)
+{
+	memset(result, 0, sizeof(*result));
+	result->base.methods = &merge_methods;
+	result->base.env = env;
+	return &result->base;
+}
+
+SortResult *
+result_run_begin(RunResult *result, SortEnv *env, SpillFile *file, SpillRun *run,
+				 MemoryContext cxt)
+{
+	memset(result, 0, sizeof(*result));
+	result->base.methods = &run_methods;
+	result->base.env = env;
+	run_cursor_open(&result->cursor, file, run);
+	result->cxt = cxt;
+	return &result->base;
+}
+
+/* ------------------------------------------------------------------------
+ * The same for keys without rows
+ * ------------------------------------------------------------------------
+ */
+
+/* Begins a result of merged keys. */
+static void
+read_merged_keys(KeysResult *keys, Runs *runs)
+{
+	Sorted		sorted = {
+		.format = merged_key_format(&runs->layout),
+		.layout = runs->layout
+	};
+
+	(void) result_keys_begin(keys, runs->env, runs->keybuf, &sorted);
+}
+
+static bool
+key_merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
+{
+	ArrayResult *array = (ArrayResult *) result;
+	KeyReader  *reader = &((KeysResult *) result)->reader;
+
+	Assert(forward);
+	if (array->pos >= array->n)
+	{
+		array->n = key_merge_next(((KeyMergeResult *) result)->merge, &reader->keys);
+		array->pos = 0;
+		reader->start = reader->count = 0;
+	}
+	return result_keys_next(result, forward, slot);
+}
+
+/* The keys of the current round. */
+static uint64
+key_merge_result_ahead(SortResult *result, bool *all)
+{
+	const ArrayResult *array = (const ArrayResult *) result;
+
+	*all = false;
+	return array->n - array->pos;
+}
+
+static const ResultMethods key_merge_methods = {
+	.kind = RESULT_KEYS,
+	.next = key_merge_result_next,
+	.rewind = result_once,
+	.mark = result_once,
+	.restore = result_once,
+	.skip = result_array_skip,
+	.ahead = key_merge_result_ahead,
+	.peek = result_keys_peek,
+	.end = result_holds_nothing
+};
+
+SortResult *
+result_key_merge_begin(KeyMergeResult *result, Runs *runs, KeyMerge *merge)
+{
+	memset(result, 0, sizeof(*result));
+	read_merged_keys(&result->keys, runs);
+	result->keys.array.base.methods = &key_merge_methods;
+	result->merge = merge;
+	return &result->keys.array.base;
+}
+
+static const ResultMethods key_run_methods = {
+	.kind = RESULT_KEYS,
+	.next = result_keys_next,
+	.rewind = result_array_rewind,
+	.mark = result_array_mark,
+	.restore = result_array_restore,
+	.skip = result_array_skip,
+	.end = result_holds_nothing
+};
+
+SortResult *
+result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run)
+{
+	KeyReader  *reader = &result->keys.reader;
+
+	memset(result, 0, sizeof(*result));
+	read_merged_keys(&result->keys, runs);
+	result->keys.array.base.methods = &key_run_methods;
+	result->keys.array.n = run->rows;
+	run_cursor_open(&result->cursor, runs->file, run);
+	reader->cursor = &result->cursor;
+	reader->block = palloc(KEY_READER_ROWS * sort_rec_size(reader->format));
+	return &result->keys.array.base;
+}

@@ -1,0 +1,32 @@
+/*
+ * distinct_test.h
+ *	  How equal rows are told, for sorts and merges that drop duplicates.
+ */
+#ifndef GPUSORT_SORT_DISTINCT_TEST_H
+#define GPUSORT_SORT_DISTINCT_TEST_H
+
+#include "postgres.h"
+
+
+/*
+ * A batch of this size is sorted in the cache to drop its duplicates.  Later ones have
+ * DISTINCT_GROWTH times the size of the remaining rows, if that is more.
+ */
+#define DISTINCT_EARLY_BYTES	((Size) 4 * 1024 * 1024)
+#define DISTINCT_GROWTH			4
+
+/* How packed keys tell whether rows are equal in the distinct columns. */
+typedef struct DistinctTest
+{
+	int			cut;			/* lowest bits of the key that do not count */
+	bool		exact;			/* equal other bits mean equal rows */
+} DistinctTest;
+
+/* A copy of a row that may be overwritten before the next row is compared with it. */
+typedef struct KeptRow
+{
+	char	   *row;			/* NULL: no row was kept */
+	Size		size;			/* allocated bytes */
+} KeptRow;
+
+#endif							/* GPUSORT_SORT_DISTINCT_TEST_H */

@@ -1,0 +1,126 @@
+/*
+ * host_sink.c
+ *	  The sink of a sort in host memory: keeps rows, or keys without rows, in the batch.
+ *
+ * The sink is full when rows, keys and the arrays that sorting will need exceed the limit
+ * of the batch, or when the sorter wants to offer keys to a device.  One row is always taken,
+ * whatever its size.  Two tables of methods differ in put_slot() only, so that no row costs
+ * a test.
+ *
+ * Memory policy: the batch's.
+ */
+#include "postgres.h"
+
+#include "sort/sort.h"
+#include "sort/sort_internal.h"
+
+/* Is the sink full? */
+static inline bool
+host_full(const Sink *sink)
+{
+	const Batch *batch = sink->batch;
+
+	return batch->keybuf.n >= ((const HostSink *) sink)->full_rows || batch_taken(batch) > batch->limit;
+}
+
+static SinkAnswer
+host_put_slot(Sink *sink, TupleTableSlot *slot)
+{
+	if (unlikely(host_full(sink)))
+		return SINK_FULL;
+	return likely(batch_put_row(sink->batch, &sink->env->keys, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
+}
+
+static SinkAnswer
+host_put_slot_key(Sink *sink, TupleTableSlot *slot)
+{
+	if (unlikely(host_full(sink)))
+		return SINK_FULL;
+	return likely(batch_put_key(sink->batch, &sink->env->keys, slot)) ? SINK_TAKEN : SINK_FULL;
+}
+
+/*
+ * Takes the page's rows from *done on with one check of memory.  False if the page must be
+ * taken row by row: its rows may not fit, or cannot be copied directly.
+ */
+static inline bool
+host_take_page(Sink *sink, RowPage *page, int done)
+{
+	Batch	   *batch = sink->batch;
+	const KeyWriter *keys = &sink->env->keys;
+
+	if (sink->env->spec.keys_only)
+		return batch_put_page_keys(batch, keys, page, done);
+	return done == 0 && page->direct && batch_put_page(batch, keys, page);
+}
+
+static SinkAnswer
+host_put_page(Sink *sink, RowPage *page, int *done)
+{
+	if (unlikely(host_full(sink)))
+		return SINK_FULL;
+	if (likely(host_take_page(sink, page, *done)))
+		*done = page->n;
+	return SINK_TAKEN;
+}
+
+/* Takes the job from the sink; NULL if there is none. */
+static OffloadJob *
+take_job(Sink *sink)
+{
+	OffloadJob *job = ((HostSink *) sink)->job;
+
+	((HostSink *) sink)->job = NULL;
+	return job;
+}
+
+static SinkAnswer
+host_spill(Sink *sink, Runs *runs)
+{
+	Sorted		sorted;
+
+	(void) order_batch(sink->env, sink->batch, take_job(sink), ORDER_PLAIN, &sorted);
+	runs_write(runs, sink->batch, &sorted);
+	sink_batch_spilled(sink);
+	return SINK_TAKEN;
+}
+
+static SortResult *
+host_finish(Sink *sink, bool may_pause, ResultSpace *space)
+{
+	return order_result(sink->env, sink->batch, take_job(sink), may_pause ? ORDER_PLAIN : ORDER_MAY_STREAM, space);
+}
+
+static void
+host_end(Sink *sink)
+{
+	OffloadJob *job = take_job(sink);
+
+	if (job != NULL)
+		sort_offload->end_keys(job);
+}
+
+static const SinkMethods host_methods = {
+	.put_slot = host_put_slot,
+	.put_page = host_put_page,
+	.spill = host_spill,
+	.finish = host_finish,
+	.end = host_end
+};
+
+static const SinkMethods host_keys_methods = {
+	.put_slot = host_put_slot_key,
+	.put_page = host_put_page,
+	.spill = host_spill,
+	.finish = host_finish,
+	.end = host_end
+};
+
+void
+sink_host_init(HostSink *sink, SortEnv *env, Batch *batch)
+{
+	sink->base.methods = env->spec.keys_only ? &host_keys_methods : &host_methods;
+	sink->base.env = env;
+	sink->base.batch = batch;
+	sink->job = NULL;
+}

@@ -1,0 +1,70 @@
+/*
+ * memory_sort.h
+ *	  Sorting a batch: pack keys, route, run a kernel or offload, resolve ties.
+ */
+#ifndef GPUSORT_SORT_MEMORY_SORT_H
+#define GPUSORT_SORT_MEMORY_SORT_H
+
+#include "postgres.h"
+
+#include "sort/batch.h"
+#include "sort/result.h"
+#include "sort/sort_env.h"
+
+/* A sorted batch.  The arrays lie in env->recs or env->scratch. */
+typedef struct Sorted
+{
+	size_t		n;
+	const uint32 *rids;			/* row ids in order; NULL: keys only */
+	const void *keys;			/* sorted keys; NULL: rows */
+	SortRecFormat format;		/* of keys */
+	int			rid_bits;		/* of keys as SORT_REC_PACKED */
+	KeyLayout	layout;			/* of keys */
+	bool		duplicates;		/* a device has left duplicates; only of rows */
+} Sorted;
+
+/* A job of an offloading implementation. */
+typedef struct OffloadJob OffloadJob;
+
+/* What the caller of order_batch() needs. */
+typedef enum OrderFlags
+{
+	ORDER_PLAIN = 0,
+
+	/*
+	 * The caller reads the result forward from its beginning and leaves the
+	 * batch unchanged meanwhile.  The function may return a job: *sorted is
+	 * the first part of the result, and SortOffload.more_keys() gets the
+	 * following ones.
+	 */
+	ORDER_MAY_STREAM = 1 << 0,
+
+	/* the key buffer is needed afterwards */
+	ORDER_KEEP_KEYS = 1 << 1,
+
+	/*
+	 * The rows lie in the cache, so that sorting them on a device gains
+	 * nothing.
+	 */
+	ORDER_IN_CACHE = 1 << 2,
+
+	/* duplicates stay, although the sort drops them */
+	ORDER_KEEP_DUPLICATES = 1 << 3
+} OrderFlags;
+
+/*
+ * Sorts the rows of the batch.  early is an offload job that already has some of their
+ * keys, or NULL; the function takes ownership.
+ */
+extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *sorted);
+
+/*
+ * Sorts records that the caller has made, with the radix sort and this process's threads.
+ * held: bytes that the caller holds beside env->recs.  False if work_mem has no room for scratch.
+ */
+extern bool order_records(SortEnv *env, SortProblem *problem, Size held);
+
+/* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
+extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, int flags, ResultSpace *space);
+
+#endif							/* GPUSORT_SORT_MEMORY_SORT_H */

@@ -1,0 +1,35 @@
+/*
+ * offload.c
+ *	  The default SortOffload: all sorts stay on the host.
+ */
+#include "postgres.h"
+
+#include "sort/sort_internal.h"
+
+static DeviceState
+no_offload_state(void)
+{
+	return DEVICE_STATE_NONE;
+}
+
+static bool
+no_offload_keys_after(const SortEnv *env, const KeyBuffer *keybuf, size_t *rows)
+{
+	return false;
+}
+
+static Sink *
+no_offload_begin_rows(SortEnv *env, Batch *batch, bool *allowed)
+{
+	*allowed = false;
+	return NULL;
+}
+
+/* without a device no other function is called */
+static const SortOffload no_offload = {
+	.state = no_offload_state,
+	.keys_after = no_offload_keys_after,
+	.begin_rows = no_offload_begin_rows
+};
+
+const SortOffload *sort_offload = &no_offload;

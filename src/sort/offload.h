@@ -1,0 +1,85 @@
+/*
+ * offload.h
+ *	  Offloading: the interface to devices.
+ *
+ * src/gpu implements it and registers it when the library is loaded, so that the engine
+ * includes nothing of the GPU.  After a failure the sort continues on the CPU: keys are
+ * still in the batch; rows come again from the child (sorter_begin_again()).
+ */
+#ifndef GPUSORT_SORT_OFFLOAD_H
+#define GPUSORT_SORT_OFFLOAD_H
+
+#include "postgres.h"
+
+#include "service/device_state.h"
+#include "sort/sink.h"
+
+/* Why a sort was not offloaded. */
+typedef struct OffloadRefusal
+{
+	DeviceState device;
+	const char *why_not;
+} OffloadRefusal;
+
+typedef struct SortOffload
+{
+	/* State of the devices, for RouteFacts. */
+	DeviceState (*state) (void);
+
+	/* Sets the buffered rows at which begin_keys() is first tried.  False: it need not be tried. */
+	bool		(*keys_after) (const SortEnv *env, const KeyBuffer *keybuf, size_t *rows);
+
+	/* Buffered bytes at which begin_rows() is first tried if a device is ready. */
+	Size		rows_after;
+
+	/*
+	 * A job to which keys are sent ahead while rows are buffered in the
+	 * batch; NULL: not now.
+	 */
+	OffloadJob *(*begin_keys) (SortEnv *env, Batch *batch);
+
+	/*
+	 * Sends the buffered keys as far as they fill whole chunks.  Sets
+	 * *next_rows to the number of rows that fill the next.  False if sending
+	 * stops; the caller abandons the job.
+	 */
+	bool		(*send_keys) (OffloadJob *job, size_t *next_rows);
+
+	/*
+	 * Copies the rows of the batch to a device; the sink takes the following
+	 * rows there. NULL: not now.  *allowed becomes false if the caller should
+	 * not try again.
+	 */
+	Sink	   *(*begin_rows) (SortEnv *env, Batch *batch, bool *allowed);
+
+	/*
+	 * As order_batch(), with the layout of the keys.  Called if a device is
+	 * ready or idle, or with early.  False if the sort stays on the host:
+	 * sets *refusal, and has ended early.
+	 */
+	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *early,
+							  const KeyLayout *layout, bool may_stream, Sorted *sorted,
+							  OffloadJob **streaming, OffloadRefusal *refusal);
+
+	/*
+	 * Gets further rows of a result that sort_keys() has begun: they follow
+	 * the rows of the array, or replace them.  False at the end, or with
+	 * *failed if the device failed; then array->pos counts all rows that were
+	 * returned.
+	 */
+	bool		(*more_keys) (OffloadJob *job, ArrayResult *array, bool *failed);
+
+	/*
+	 * After that failure: an ERROR unless the first rows of the batch, which
+	 * the engine has sorted, are those that were returned.
+	 */
+	void		(*check_returned) (OffloadJob *job, const Sorted *sorted, size_t returned);
+
+	/* Abandons a job. */
+	void		(*end_keys) (OffloadJob *job);
+} SortOffload;
+
+/* The implementation, which src/gpu sets; before, one that refuses all sorts. */
+extern const SortOffload *sort_offload;
+
+#endif							/* GPUSORT_SORT_OFFLOAD_H */
