@@ -19,10 +19,10 @@ REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text typ
 # Unit tests: a target for each, which fails if the test fails.  unit-run-NAME
 # makes target NAME and prints "ok NAME" or "not ok NAME".
 STYLE_CHECKS = arrows-check columns-check words-check whitespace-check docs-check
-UNIT_CHECKS = $(STYLE_CHECKS) version-check normkey-check normkey-check-asan kernel-check kernel-check-asan \
-	delta-check delta-check-asan key-delta-check key-delta-check-asan
+UNIT_CHECKS = $(STYLE_CHECKS) version-check headers-check normkey-check normkey-check-asan \
+	kernel-check kernel-check-asan delta-check delta-check-asan key-delta-check key-delta-check-asan
 # unit tests that take seconds
-UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check normkey-check kernel-check delta-check key-delta-check
+UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check headers-check normkey-check kernel-check delta-check key-delta-check
 
 # programs that unit-arm64 builds and runs
 UNIT_PROGRAMS = test/bin/normkey_test test/bin/route_test test/bin/kernel_test test/bin/delta_test \
@@ -42,7 +42,7 @@ test/bin/normkey_test_asan: test/unit/normkey_test.c src/key/type/normkey.h src/
 	$(CC) $(NORMKEY_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
 .PHONY: test test-quick test-versions unit unit-quick demo bench-queries print-regress docs
-.PHONY: check-style indent $(STYLE_CHECKS) normkey-check normkey-check-asan
+.PHONY: check-style indent $(STYLE_CHECKS) headers-check normkey-check normkey-check-asan
 
 # includes between the directories of src
 arrows-check:
@@ -62,6 +62,10 @@ whitespace-check:
 # the documentation against the sources
 docs-check:
 	test/docs-check
+
+# what make says without the server's headers
+headers-check:
+	test/no-headers
 
 # normalized keys
 normkey-check: test/bin/normkey_test

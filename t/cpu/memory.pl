@@ -95,6 +95,40 @@ cmp_ok($kept, '<', 8192 + 4096, "work_mem is lowered: $kept kB after the next so
 $s->query("SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s");
 $kept = memory_of($pid, 'VmSize') - $before;
 cmp_ok($kept, '<', 8192 + 4096, "work_mem is lowered: $kept kB after a large sort");
+
+# at the end of a transaction no more than the session's own work_mem, without another sort
+my $sort = 'SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s';
+for my $case (
+	[ 'SET LOCAL', "BEGIN; SET LOCAL work_mem = '256MB'; $sort;", 'COMMIT' ],
+	[ 'ROLLBACK', "BEGIN; SET work_mem = '256MB'; $sort;", 'ROLLBACK' ],
+	[ 'an error', "BEGIN; SET LOCAL work_mem = '256MB'; $sort;", 'SELECT 1 / 0; ROLLBACK' ],
+	[ 'RESET', "SET work_mem = '256MB'; $sort;", "SET work_mem = '8MB'" ],
+	[ 'a function\'s setting', 'SELECT 1;', "SELECT sorts_much()" ],
+	[ 'DISCARD ALL', "SET work_mem = '256MB'; $sort;", 'DISCARD ALL' ])
+{
+	my ($name, $sorts, $end) = @$case;
+
+	$s->query("SET work_mem = '8MB'; CREATE OR REPLACE FUNCTION sorts_much() RETURNS bigint LANGUAGE sql "
+		. "SET work_mem = '256MB' AS '$sort'");
+	$s->query($sorts);
+	cmp_ok(memory_of($pid, 'VmSize') - $before, '>', 20_000, "$name: memory is kept before") if $sorts =~ /FROM/;
+	$s->query($end);
+	$s->{stderr} = '';
+	$kept = memory_of($pid, 'VmSize') - $before;
+	cmp_ok($kept, '<', ($name eq 'DISCARD ALL' ? 0 : 8192) + 4096, "$name: $kept kB are kept after the transaction");
+}
+# DISCARD ALL keeps nothing, however large work_mem is
+$s->query("ALTER ROLE CURRENT_USER SET work_mem = '256MB'");
+$s->quit;
+$s = new_session($node);
+$pid = $s->query('SELECT pg_backend_pid()');
+$s->query('SELECT count(*) FROM (SELECT * FROM big OFFSET 0) s');
+$before = memory_of($pid, 'VmSize');
+$s->query("$sort; SELECT 1");
+cmp_ok(memory_of($pid, 'VmSize') - $before, '>', 20_000, 'memory is kept within the same work_mem');
+$s->query('DISCARD ALL');
+cmp_ok(memory_of($pid, 'VmSize') - $before, '<', 4096, 'DISCARD ALL: nothing is kept');
+$s->query('ALTER ROLE CURRENT_USER RESET work_mem');
 $s->quit;
 
 # groups, joins and numbered rows: as much memory as PostgreSQL's nodes above a Sort take
@@ -228,6 +262,11 @@ SELECT nodes, rows, result FROM check_sort('SELECT md5(t), k FROM (SELECT * FROM
 	ORDER BY k, t COLLATE "C" OFFSET 0) s')
 SQL
 }
+
+# the set of the rows to keep has the last rows of a full arena, after which row ids begin at 0 again
+$node->safe_psql('postgres', "CREATE FUNCTION last_rows_in_set(int) RETURNS bool AS 'gpusort_test' LANGUAGE C STRICT");
+is($node->safe_psql('postgres', 'SELECT bool_and(last_rows_in_set(free)) FROM generate_series(0, 200) free'), 't',
+	'row ids up to the last one');
 
 $node->stop;
 done_testing();

@@ -44,6 +44,42 @@ is(scalar(temp_files($node)), 0, 'no file is left');
 is($node->safe_psql('postgres', 'SELECT bool_and(spilled_bytes > 1000000) FROM gpusort_index_builds WHERE spills > 0'),
 	't', 'spilled bytes are counted');
 
+# --- a build needs no more memory than PostgreSQL's, whose tuples have smaller headers from 16 on
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE m AS SELECT i AS a, md5(i::text) AS s, mix(i)::numeric / 1000 AS n,
+	date '2000-01-01' + (mix(i) % 9000)::int AS d, md5(mix(i)::text)::uuid AS u, mix(i) AS b,
+	(i % 500) || ' some town' AS f, CASE WHEN i % 7 > 0 THEN mix(i)::text END AS x, md5((i % 3)::text)::uuid AS v
+FROM generate_series(1, 60000) i;
+VACUUM ANALYZE m;
+SQL
+
+sub spills_at
+{
+	my ($enable, $kb, $key) = @_;
+	my $set = "SET client_min_messages = log; SET maintenance_work_mem = '${kb}kB'; SET gpusort.index_builds = $enable";
+	my ($rc, $out, $err) = $node->psql('postgres', "$set; CREATE INDEX m1 ON m ($key); DROP INDEX m1");
+
+	die $err if $rc != 0;
+	return $err =~ /temporary file:/;
+}
+my $version = $node->safe_psql('postgres', 'SHOW server_version_num') / 10000;
+my $smaller = $version < 16 ? 0 : $version < 17 ? 16 : 24;
+for my $key ('a, s, n, d, u, b', 'n', 's', 'u', 'a', 'b', 'f, b', 'x, n DESC', 'v, b', 's COLLATE "en-x-icu"')
+{
+	my ($low, $high) = (1024, 32 * 1024);
+
+	while ($high - $low > 16)
+	{
+		my $kb = int(($low + $high) / 2);
+		if (spills_at('off', $kb, $key)) { $low = $kb }
+		else { $high = $kb }
+	}
+	my $kb = int($high * 1.01 + 60 * $smaller);
+	ok(!spills_at('on', $kb, $key), "no temporary file where PostgreSQL needs none: ($key), $kb kB");
+	check_pairs($node, "the same pages: ($key)", "SET maintenance_work_mem = '${kb}kB'",
+		["CREATE INDEX NAME ON m ($key)"]);
+}
+
 # --- settings of temporary files
 my $at = -s $node->logfile;
 is(routes_of($node, "SET maintenance_work_mem = '1MB'; SET temp_tablespaces = space; CREATE INDEX f1 ON t (s, k)")
@@ -60,7 +96,7 @@ sub build_fails
 	$session->{stderr} = '';
 	$session->query($statement);
 	like($session->{stderr}, $pattern, "$name: error");
-	unlike($session->{stderr}, qr/gpusort left/, "$name: gpusort ran the build");
+	unlike($session->{stderr}, qr/gpusort left/, "$name: gpusort ran the build") unless $name =~ /temp_file_limit/;
 	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'f1'"), '0', "$name: no index");
 	is(scalar(temp_files($node)), 0, "$name: no file is left");
 	$session->query('RESET ALL');
@@ -68,6 +104,29 @@ sub build_fails
 }
 build_fails('temp_file_limit', "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '2MB'",
 	'CREATE INDEX f1 ON t (s, k)', qr/temporary file size exceeds "?temp_file_limit/);
+# PostgreSQL builds an index whose runs would exceed the limit, before they do
+for my $workers (0, 2)
+{
+	my $set = "SET max_parallel_maintenance_workers = $workers; SET min_parallel_table_scan_size = 0; "
+	  . "SET maintenance_work_mem = '1MB'";
+
+	# a run of keys is counted as rows before it is written, and takes less afterwards
+	for ([ '(s, k)', '2MB' ], [ "((s || ''), k)", '2MB' ], [ '(k)', '512kB' ])
+	{
+		my ($key, $limit) = @$_;
+		my ($rc, $out, $err, @built) =
+		  built($node, "$set; SET temp_file_limit = '$limit'; CREATE INDEX f4 ON t $key");
+
+		is("@{ $built[0] }", 'f4 stock: temporary files would exceed temp_file_limit',
+			"temp_file_limit, $workers workers: $key is left to PostgreSQL");
+		like($err, qr/temporary file size exceeds "?temp_file_limit/, "temp_file_limit: $key: PostgreSQL's error")
+		  if $rc != 0;
+		$node->safe_psql('postgres', 'DROP INDEX IF EXISTS f4');
+	}
+}
+is(routes_of($node, "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '100MB'; CREATE INDEX f4 ON t (s, k)"),
+	'f4 tuples', 'temp_file_limit: no less than the runs');
+$node->safe_psql('postgres', 'DROP INDEX f4');
 build_fails('an expression', '', 'CREATE INDEX f1 ON t ((1 / (id - 50000)))', qr/division by zero/);
 
 # --- timeouts at any moment: the index is there or not
@@ -84,7 +143,7 @@ SKIP:
 {
 	my $own = $node->background_psql('postgres');
 	my $pid = $own->query_safe('SELECT pg_backend_pid()');
-	skip 'no /proc', 2 unless -r "/proc/$pid/status";
+	skip 'no /proc', 5 unless -r "/proc/$pid/status";
 	my $sort = "SET work_mem = '1MB'; SELECT count(*) FROM (SELECT s FROM t ORDER BY s || '' OFFSET 0) x";
 
 	$own->query_safe("SET maintenance_work_mem = '64MB'; $sort");
@@ -94,6 +153,12 @@ SKIP:
 	cmp_ok($kept, '>=', 16 * 1024, 'a build keeps memory');
 	$own->query_safe("DROP INDEX kept1; $sort");
 	cmp_ok(memory_of($pid, 'VmSize') - $before, '<', $kept / 2, 'another sort frees it');
+	$own->query_safe('CREATE INDEX kept1 ON t (s)');
+	cmp_ok(memory_of($pid, 'VmSize') - $before, '>=', 16 * 1024, 'the next build keeps memory');
+	$own->query_safe('CREATE INDEX kept2 ON t (s)');
+	cmp_ok(memory_of($pid, 'VmSize') - $before, '>=', 16 * 1024, 'a transaction with a build keeps it');
+	$own->query_safe('DROP INDEX kept1, kept2');
+	cmp_ok(memory_of($pid, 'VmSize') - $before, '<', $kept / 2, 'a transaction without a build frees it');
 	$own->quit;
 }
 

@@ -188,6 +188,67 @@ SKIP:
 		. 'debug_discard_caches'), 'inner_k ours, x1 ours', 'debug_discard_caches');
 }
 
+# --- an event trigger, and a function that it calls, sees the setting of the session
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE seen (event text, workers text);
+CREATE FUNCTION see() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO seen VALUES (tg_event, current_setting('max_parallel_maintenance_workers'));
+END $$;
+CREATE FUNCTION set_workers() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+	SET max_parallel_maintenance_workers = 1;
+END $$;
+CREATE TABLE triggered AS SELECT i FROM generate_series(1, 5000) i;
+CREATE EVENT TRIGGER see_start ON ddl_command_start EXECUTE FUNCTION see();
+CREATE EVENT TRIGGER see_end ON ddl_command_end EXECUTE FUNCTION see();
+SQL
+all_built($node, 'event triggers', 'SET max_parallel_maintenance_workers = 0; TRUNCATE seen; '
+	. 'CREATE INDEX triggered_i ON triggered (i)', 'triggered_i');
+is($node->safe_psql('postgres', "SELECT string_agg(event || ' ' || workers, ', ' ORDER BY event) FROM seen"),
+	'ddl_command_end 0, ddl_command_start 0', 'event triggers see 0 workers');
+is($node->safe_psql('postgres', 'DROP EVENT TRIGGER see_start; DROP EVENT TRIGGER see_end; '
+	. 'CREATE EVENT TRIGGER set_end ON ddl_command_end WHEN tag IN (\'CREATE INDEX\') EXECUTE FUNCTION set_workers(); '
+	. 'SET max_parallel_maintenance_workers = 0; CREATE INDEX triggered_i2 ON triggered (i); '
+	. 'SHOW max_parallel_maintenance_workers; DROP EVENT TRIGGER set_end'), '1', 'what an event trigger sets stays');
+
+# --- a build counts as one scan of the table, also if its rows have many HOT chains
+like($node->safe_psql('postgres', <<'SQL'), qr/^\s*1$/, 'one scan');
+CREATE TABLE chains (id int, k int) WITH (fillfactor = 50, autovacuum_enabled = off);
+INSERT INTO chains SELECT i, i FROM generate_series(1, 20000) i;
+UPDATE chains SET id = id WHERE k % 300 = 0;
+SELECT pg_stat_force_next_flush();
+CREATE TEMP TABLE before AS SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'chains';
+CREATE INDEX chains_k ON chains (k);
+SELECT pg_stat_force_next_flush();
+SELECT a.seq_scan - b.seq_scan FROM pg_stat_user_tables a, before b WHERE relname = 'chains';
+SQL
+
+# --- a comparator builds another index meanwhile
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE other AS SELECT i FROM generate_series(1, 777) i;
+CREATE FUNCTION building_cmp(a int4, b int4) RETURNS int4 STRICT LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('test.build', true) = 'on' THEN
+		PERFORM set_config('test.build', 'off', false);
+		EXECUTE 'CREATE INDEX other_i ON public.other (i)';
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR <# (leftarg = int4, rightarg = int4, function = int4lt);
+CREATE OPERATOR <=# (leftarg = int4, rightarg = int4, function = int4le);
+CREATE OPERATOR =# (leftarg = int4, rightarg = int4, function = int4eq);
+CREATE OPERATOR >=# (leftarg = int4, rightarg = int4, function = int4ge);
+CREATE OPERATOR ># (leftarg = int4, rightarg = int4, function = int4gt);
+CREATE OPERATOR CLASS building_ops FOR TYPE int4 USING btree AS OPERATOR 1 <#, OPERATOR 2 <=#, OPERATOR 3 =#,
+	OPERATOR 4 >=#, OPERATOR 5 >#, FUNCTION 1 building_cmp(int4, int4);
+SQL
+all_built($node, 'a comparator that builds',
+	"SET test.build = 'on'; CREATE INDEX outer_i ON triggered (i building_ops)", 'other_i', 'outer_i');
+is($node->safe_psql('postgres', "SELECT string_agg(relname || ' ' || reltuples, ', ' ORDER BY relname) FROM pg_class "
+	. "WHERE relname IN ('other', 'other_i', 'outer_i', 'triggered')"),
+	'other 777, other_i 777, outer_i 5000, triggered 5000', 'each has its own number of rows');
+
 # --- the counts of gpusort_index_builds
 sub view { return $node->safe_psql('postgres', "SELECT $_[0] FROM gpusort_index_builds " . ($_[1] // '')) }
 $node->safe_psql('postgres', 'SELECT gpusort_stat_reset()');
@@ -196,8 +257,11 @@ is(session_built('REINDEX INDEX inner_k'), 'inner_k ours', 'one build');
 is(view('builds, rows, pages, reason IS NULL, spills, spilled_bytes, seconds > 0, scan_seconds + sort_seconds + '
 	. 'load_seconds <= seconds'), '1|1000|' . $node->safe_psql('postgres', "SELECT pg_relation_size('inner_k') / "
 	. "current_setting('block_size')::int") . '|t|0|0|t|t', 'the build is counted');
-$node->safe_psql('postgres', 'CREATE TABLE dup AS SELECT i % 10 AS x FROM generate_series(1, 1000) i');
-like(session_built('CREATE UNIQUE INDEX dup1 ON dup (x)'), qr/^dup1 stock: \w/, 'a violation: PostgreSQL builds');
+$node->safe_psql('postgres', 'CREATE TABLE dup AS SELECT i % 10 AS x FROM generate_series(1, 1000) i; CREATE OPERATOR '
+	. 'CLASS borrowing_ops FOR TYPE int4 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, '
+	. 'OPERATOR 5 >, FUNCTION 1 btint4cmp(int4, int4)');
+like(session_built('CREATE UNIQUE INDEX dup1 ON dup (x borrowing_ops)'), qr/^dup1 stock: \w/,
+	'a borrowed operator: PostgreSQL builds');
 like($session->{stderr}, qr/could not create unique index "dup1"\n.*Key \(x\)=\(\d\) is duplicated/,
 	'the violation has PostgreSQL\'s message');
 is(view('builds, rows, pages, spills IS NULL, spilled_bytes IS NULL, scan_seconds IS NULL, sort_seconds IS NULL, '

@@ -65,5 +65,20 @@ cmp_ok($space, '<', $size + 1024 * 1024, 'it has no more space than it needs');
 $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', "SELECT check_indexes('t')"), '2', 'after the crash: amcheck');
+
+# a server that does not store pages as they are builds its indexes by itself: here the page that a build tries is
+# written with another byte
+{
+	local $ENV{LD_PRELOAD} = $node->config_data('--pkglibdir') . '/gpusort_server_calls.so';
+	local $ENV{CHANGED_BYTE} = 0x5A;
+
+	$node->restart;
+}
+my $left = 'stock: the server does not write pages as they are';
+is(routes_of($node, 'CREATE INDEX s5 ON t (k, id); CREATE UNIQUE INDEX CONCURRENTLY s6 ON t (id); REINDEX INDEX s5'),
+	"s5 $left, s6 $left, s5 $left", 'pages are stored in another form: left to PostgreSQL');
+is($node->safe_psql('postgres', "SELECT check_indexes('t')"), '4', 'pages are stored in another form: amcheck');
+$node->restart;
+is(routes_of($node, 'REINDEX INDEX s5'), 's5 compact', 'pages are stored as they are');
 $node->stop;
 done_testing();

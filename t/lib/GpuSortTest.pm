@@ -18,7 +18,7 @@ our @EXPORT = qw(new_node query_file reload_with seed_random pick wait_until pro
 	ends_early worker_terminated temp_files memory_of create_collations counted_operators device_ready device_unused
 	device_process device_processes kill_device_process next_device_process device_awaited device_route_function
 	device_lines_function fallbacks fake_device_is gate_make gate_shut gate_reached gate_open killed_at_gate
-	same_order order_sum);
+	same_order order_sum start_in_small_shm stop_in_small_shm);
 
 # The first minor releases of 16 return the output of a session's query with its last newline; later ones do not.
 {
@@ -74,7 +74,7 @@ cpu_tuple_cost = 1
 min_parallel_table_scan_size = 0
 CONF
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort, libgpusort_cpu_abi'\n"
-		. "gpusort.min_rows = 0\ngpusort.device_learn = off\n")
+		. "gpusort.min_rows = 0\ngpusort.device_learn = off\ngpusort.plan_grouping = on\n")
 	  if $opt{preload} // 1;
 	$node->append_conf('postgresql.conf', $ENV{GPUSORT_CONF}) if $ENV{GPUSORT_CONF} && ($opt{preload} // 1);
 	$node->append_conf('postgresql.conf', $opt{conf}) if defined $opt{conf};
@@ -541,6 +541,28 @@ sub worker_terminated
 		qr/terminating (connection|background worker|parallel worker)|lost connection to parallel worker/,
 		'a terminated worker ends the query');
 	session_ok($session, 'a terminated worker');
+}
+
+# Starts a stopped node with a /dev/shm of this size, in a mount name space of its own; false if that is not allowed.
+# Only stop_in_small_shm() stops it.
+sub start_in_small_shm
+{
+	my ($node, $size) = @_;
+	my $mount = "mount -t tmpfs -o size=$size tmpfs /dev/shm && "
+	  . 'exec unshare -U --map-user=1000 --map-group=1000 "$@"';
+	my @inside = ('unshare', '-rm', 'sh', '-c');
+
+	return 0 if system(@inside, "$mount >/dev/null 2>&1", '-', 'true') != 0;
+	PostgreSQL::Test::Utils::system_or_bail(@inside, $mount, '-', 'pg_ctl', '-D', $node->data_dir, '-l', $node->logfile,
+		'-w', 'start');
+	return 1;
+}
+
+sub stop_in_small_shm
+{
+	my ($node) = @_;
+
+	PostgreSQL::Test::Utils::system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
 }
 
 1;

@@ -12,7 +12,7 @@ use GpuSortTest;
 use Test::More;
 
 our @EXPORT = qw(index_node build_messages built routes_of all_built pair_sql check_pairs build_times_out create_churn
-	make_phase_gate);
+	create_lie make_phase_gate);
 
 # A server that builds indexes by gpusort, with the functions below.  Options as those of new_node().
 sub index_node
@@ -60,15 +60,16 @@ SQL
 	return $node;
 }
 
-# The builds of a session, from its messages of level DEBUG1: [ index, route or "stock: reason" ], ...
+# The builds of a session, from its messages of level DEBUG1: [ index, route, "stock: reason" or "equal keys" ], ...
 sub build_messages
 {
 	my ($messages) = @_;
 	my @built;
 
-	while ($messages =~ /gpusort (?:built index "(.*?)": route (\w+)|left index "(.*?)" to PostgreSQL: (.*))/g)
+	while ($messages =~ /gpusort\ (?:built\ index\ "(.*?)":\ route\ (\w+)|left\ index\ "(.*?)"\ to\ PostgreSQL:\ (.*)
+		|found\ (equal\ keys)\ of\ unique\ index\ "(.*?)")/gx)
 	{
-		push @built, defined $1 ? [ $1, $2 ] : [ $3, "stock: $4" ];
+		push @built, defined $1 ? [ $1, $2 ] : defined $3 ? [ $3, "stock: $4" ] : [ $6, $5 ];
 	}
 	return @built;
 }
@@ -187,6 +188,30 @@ BEGIN
 	END LOOP;
 END \$\$;
 SQL
+}
+
+# A type lie, texts that are equal but for trailing blanks.  Its operator class claims that equal values have the same
+# bytes, as that of bpchar does up to the releases of November 2026.
+sub create_lie
+{
+	my ($node) = @_;
+	my %operator = (lt => '<', le => '<=', eq => '=', ge => '>=', gt => '>');
+	my @names = qw(lt le eq ge gt);
+	my $sql = <<'SQL';
+CREATE TYPE lie;
+CREATE FUNCTION lie_in(cstring) RETURNS lie LANGUAGE internal IMMUTABLE STRICT AS 'textin';
+CREATE FUNCTION lie_out(lie) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
+CREATE TYPE lie (INPUT = lie_in, OUTPUT = lie_out, LIKE = text, COLLATABLE = true);
+CREATE FUNCTION lie_cmp(lie, lie) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'bpcharcmp';
+SQL
+
+	$sql .= "CREATE FUNCTION lie_$_(lie, lie) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'bpchar$_'; "
+	  . "CREATE OPERATOR $operator{$_} (leftarg = lie, rightarg = lie, function = lie_$_);\n" for @names;
+	$sql .= 'CREATE OPERATOR CLASS lie_ops DEFAULT FOR TYPE lie USING btree AS '
+	  . join('', map { 'OPERATOR ' . ($_ + 1) . " $operator{$names[$_]}, " } 0 .. $#names)
+	  . 'FUNCTION 1 lie_cmp(lie, lie), FUNCTION 4 (lie, lie) btequalimage(oid); '
+	  . 'CREATE CAST (text AS lie) WITHOUT FUNCTION;';
+	$node->safe_psql('postgres', $sql);
 }
 
 # An operator class of int4 whose comparator waits for an advisory lock in a phase of an index build or of CLUSTER.  The

@@ -8,14 +8,45 @@ use Exporter 'import';
 use GpuSortTest qw(pick);
 use ShapeTables qw(chance);
 
-our @EXPORT = qw(shape_settings);
+our @EXPORT = qw(shape_settings settings_of);
+
+# The settings of gpusort and of PostgreSQL's planner that a session can change, as pg_settings has them.
+sub settings_of
+{
+	my ($node) = @_;
+	my @columns = qw(name vartype boot_val min_val max_val enumvals);
+
+	# a device that is slow or dead has its own tests
+	return map { my %setting; @setting{@columns} = split /\|/, $_, -1; \%setting }
+	  split /\n/, $node->safe_psql('postgres', <<'SQL');
+SELECT name, vartype, boot_val, min_val, max_val, array_to_string(enumvals, ',') FROM pg_settings
+WHERE (name LIKE 'gpusort.%' AND context IN ('user', 'superuser') OR category LIKE 'Query Tuning%')
+	AND name !~ '^(gpusort\.(enable$|device)|jit|gpusort\.threads)' AND vartype <> 'string' ORDER BY 1
+SQL
+}
+
+# A value of any setting.
+sub some_value
+{
+	my ($setting) = @_;
+	my ($boot, $min, $max) = @{$setting}{qw(boot_val min_val max_val)};
+	my $value;
+
+	return pick(qw(on off)) if $setting->{vartype} eq 'bool';
+	return pick(split /,/, $setting->{enumvals}) if $setting->{vartype} eq 'enum';
+	$value = $boot == 0 ? pick(0, 1, 7, 100, 1000) : $boot * pick(0, 0.1, 1, 10);
+	$value = int $value if $setting->{vartype} eq 'integer';
+	return $value < $min ? $min : $value > $max ? $max : $value;
+}
 
 # SET statements of a case, for the algorithm, memory, threads and joins.  Options: parallel (the probability that plans
-# may have workers), faults (faults of a device; one case in five has one).
+# may have workers), faults (faults of a device; one case in five has one), all (settings of settings_of(): one in six
+# has any value).
 sub shape_settings
 {
 	my ($algorithms, %opt) = @_;
 	my @faults = @{ $opt{faults} // [qw(memory_start memory_sort)] };
+	my %any = map { $_->{name} => some_value($_) } grep { chance(1 / 6) } @{ $opt{all} // [] };
 	my %set = (
 		work_mem => pick(qw(64kB 64kB 200kB 1MB 4MB 64MB)),
 		'gpusort.algorithm' => pick('auto', 'auto', @$algorithms),
@@ -24,6 +55,9 @@ sub shape_settings
 		'gpusort.device_fault' => pick(('none') x (4 * @faults), @faults),
 		'gpusort.plan_grouping' => pick(qw(on on on off)),
 		'gpusort.plan_grouping_min_rows' => pick(0, 0, 0, 10000),
+		# its default leaves tiny sides to the stock Sort
+		'gpusort.min_rows' => pick(0, 0, map { $_->{boot_val} } grep { $_->{name} eq 'gpusort.min_rows' }
+				@{ $opt{all} // [] }),
 		'gpusort.windows' => pick(qw(on on on off)),
 		'gpusort.aggregates' => pick(qw(on on on off)),
 		enable_hashagg => pick(qw(on off off)),
@@ -32,8 +66,12 @@ sub shape_settings
 		enable_material => pick(qw(on off)),
 		enable_indexscan => pick(qw(on off)),
 		enable_incremental_sort => pick(qw(on off off)),
-		plan_cache_mode => pick(qw(auto force_generic_plan force_custom_plan)));
+		plan_cache_mode => pick(qw(auto force_generic_plan force_custom_plan)),
+		%any);
 
+	# rows that come in the order of an index, or of a sort below
+	@set{qw(enable_seqscan enable_bitmapscan enable_indexscan enable_incremental_sort enable_hashagg enable_hashjoin
+		random_page_cost enable_sort)} = (qw(off off on on off off), 0.1, pick(qw(on off))) if $opt{all} && chance(0.3);
 	# only gpusort.verify finds every corrupted result
 	$set{'gpusort.verify'} = 'on' if $set{'gpusort.device_fault'} =~ /corrupt/;
 	parallel(\%set) if chance($opt{parallel} // 0.25);

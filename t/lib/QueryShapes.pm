@@ -10,6 +10,7 @@ use warnings;
 
 use Exporter 'import';
 use GpuSortTest qw(pick);
+use QueryGrammar;
 use ShapeTables;
 
 our @EXPORT = qw(shape_case select_sorted);
@@ -218,24 +219,65 @@ sub select_grouped
 		"SELECT count(*) FROM (SELECT random() AS r FROM $a UNION SELECT 2 + random() FROM $b) s");
 }
 
+# Groups and DISTINCTs by two to four columns, most of them of few values, of some 60,000 rows.  They exceed the memory,
+# and their keys are wider than the words that are sorted first.
+sub wide_groups
+{
+	my ($t) = @_;
+	my $copies = 1 + int(60_000 / ($t->{n} + 1));
+	my $few = pick(1, 2, 3, 7, 1000);
+	my $many = pick(97, 9973, 100_003, 1_000_003);
+	my @cols = shuffle("(i % $few) * " . pick(1, 1_000_000, 3_000_000_000_000_000_000 / ($few > 3 ? 1000 : 1))
+		  . "::int8", "i % $few", "i * 7919::int8 % $many", "'prefix of all ' || i % $few", "md5((i % $many)::text)",
+		"(i % $many)::numeric / 7", "(i % $few)::float8", "CASE i % 5 WHEN 0 THEN NULL ELSE i % $many END",
+		"('2020-01-01'::date + (i % $few)::int)");
+	my $n = 2 + int rand 3;
+	my @names = map { "c$_" } 1 .. $n;
+	my $list = join ', ', @names;
+	my $from = "(SELECT " . join(', ', map { "$cols[$_] AS $names[$_]" } 0 .. $n - 1)
+	  . ", i % 100 AS d FROM (SELECT t.seq * $copies + g AS i FROM $t->{name} t, generate_series(1, $copies) g) r) w";
+	my $hash = "sum(hashtext(concat_ws('|', $list))::int8)";
+
+	# run sizes and the rest are random otherwise
+	return ('SET work_mem = ' . pick("'256kB'", "'1MB'", "'1MB'", "'4MB'") . '; RESET gpusort.run_rows; '
+		  . 'SET enable_hashagg = ' . pick(qw(on off off)) . ';',
+		pick("SELECT count(*), sum(n), $hash FROM (SELECT $list, " . pick('count(DISTINCT d)', 'count(*)', 'sum(d)',
+				'count(DISTINCT d) FILTER (WHERE d > 9)') . " AS n FROM $from GROUP BY $list) s;",
+			"SELECT count(*), $hash FROM (SELECT DISTINCT $list FROM $from) s;",
+			"SELECT count(*), sum(d), $hash FROM (SELECT DISTINCT ON ($list) * FROM $from ORDER BY $list, d"
+			  . pick('', ' DESC') . ') s;',
+			"SELECT count(DISTINCT ($list)), count(DISTINCT c1), count(DISTINCT c2) FROM $from;",
+			"SELECT count(*), $hash FROM (SELECT $list FROM $from " . pick('UNION', 'INTERSECT', 'EXCEPT')
+			  . " SELECT $list FROM $from WHERE d < 50) s;",
+			"SELECT sum(r), sum(d), $hash FROM (SELECT *, " . pick('rank', 'dense_rank')
+			  . "() OVER (PARTITION BY c1 ORDER BY " . join(', ', @names[ 1 .. $n - 1 ]) . ") AS r FROM $from) s;"));
+}
+
 # The kinds of cases: name => statements.
 my %cases = (
 	grouped => sub { my ($t, $o) = @_; (select_grouped($t, $o) . ';') },
+	lazy => sub { lazy_query($_[2]) },
+	random => sub { random_query($_[2]) },
 	plain => sub { my ($t, $o) = @_; (select_sorted($t, $o) . ';') },
 	explain => sub {
 		my ($t, $o) = @_;
+		my $q;
+		# a Sort below Unique drops the equal rows
+		do { $q = select_sorted($t, $o) } while $q =~ / IN \(SELECT/;
 		# the share of each worker varies between runs
 		# an Incremental Sort may read a few rows more or less than ours
 		# the choice between hash joins and merge joins differs
 		('SET max_parallel_workers_per_gather = 0; SET jit = off; SET gpusort.device = off; '
 				. 'SET enable_incremental_sort = off; SET gpusort.plan_grouping = off; SET gpusort.merge_joins = off;',
-			'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
+			"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) $q;");
 	},
 	stable => sub {
 		my ($t, $o) = @_;
 		my $order = join ', ', order_keys($t, 't');
 		# the stock Sort is not stable: the caller adds a key that breaks ties
-		('SET enable_indexscan = off; SET max_parallel_workers_per_gather = 0;',
+		# an index may not give the order in its place: it knows no order of equal rows
+		('SET enable_seqscan = on; SET enable_sort = on; SET enable_indexscan = off; '
+				. 'SET max_parallel_workers_per_gather = 0; SET gpusort.min_rows = 0;',
 			"SELECT t.* FROM $t->{name} t" . pick('', ' WHERE t.seq % 3 = 1') . " ORDER BY $order/* in order */;");
 	},
 	keys => sub {
@@ -272,6 +314,24 @@ my %cases = (
 		("SELECT t.seq, $f OVER $w FROM $t->{name} t" . where($t, $o, 't')
 			. pick('', ' ORDER BY t.seq', ' ORDER BY 2, 1') =~ s/^$/ ORDER BY 1/r
 			. limit($t->{n}) =~ s/ WITH TIES/ ONLY/r . ';');
+	},
+	# rows up to a number, and expressions of rows that a WindowAgg projects and drops
+	numbered => sub {
+		my ($t) = @_;
+		my ($p, $o) = map { s/ (ASC|DESC|NULLS).*//r } order_keys($t, 't', 2);
+		my ($n, $most, $k) = (pick(map { "$_ OVER w" } 'row_number()', 'rank()', 'count(*)', 'ntile(3)'),
+			map { pick(1, 2, 5, 40) } 1 .. 2);
+		my $m = pick('rank() OVER w', 'dense_rank() OVER (PARTITION BY p ORDER BY o)', 'count(*) OVER (PARTITION BY p)',
+			'count(*) OVER (PARTITION BY p ORDER BY o)', 'row_number() OVER (w ROWS UNBOUNDED PRECEDING)',
+			'max(seq) OVER (PARTITION BY p)', 'count(*) OVER (w ROWS UNBOUNDED PRECEDING)',
+			'rank() OVER (ORDER BY p, o, seq)');
+		my $x = pick("nextval('calls')", "10 / (seq % 60 - $k)", "10 / ($n - $k - 1)", "coalesce($n, -1)", 'seq');
+		my $where = pick("n <= $most", "n <= $most", "n <= $most AND m < 30", 'm < 3', "n = $k");
+
+		$p = pick($p, 't.seq % 7', 't.seq / 9');
+		('ALTER SEQUENCE calls RESTART;', "SELECT seq, n, m, x FROM (SELECT seq, $n AS n, $m AS m, $x AS x FROM "
+			. "(SELECT t.seq, $p AS p, $o AS o FROM $t->{name} t) t WINDOW w AS (PARTITION BY p ORDER BY o, seq)) q "
+			. "WHERE $where ORDER BY seq;", 'SELECT last_value FROM calls;');
 	},
 	joins => sub {
 		my ($t, $o) = @_;
@@ -480,10 +540,12 @@ SQL
 			'ROLLBACK;');
 	},
 	copy => sub { my ($t, $o) = @_; ('COPY (' . select_sorted($t, $o) . ') TO STDOUT;') },
-	# effects that other sessions and statistics see; not with device faults, which repeat the read
+	# effects that other sessions and statistics see; not with device faults, which repeat the read, nor with another
+	# scan of the table
 	traces => sub {
 		my ($t, $o) = @_;
-		('SET max_parallel_workers_per_gather = 0; SET gpusort.device_fault = none; SELECT pg_stat_force_next_flush();',
+		('SET max_parallel_workers_per_gather = 0; SET gpusort.device_fault = none; SET gpusort.plan_grouping = off; '
+				. 'SELECT pg_stat_force_next_flush();',
 			"BEGIN ISOLATION LEVEL " . pick('SERIALIZABLE', 'REPEATABLE READ') . ';',
 			select_sorted($t, $o, limit => '', plain => 1) . ';',
 			q(SELECT relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE
@@ -531,6 +593,8 @@ SQL
 				"SELECT x.seq, s.* FROM (SELECT seq FROM $o->{name} ORDER BY seq LIMIT 20) x, LATERAL (SELECT t.seq "
 					. "AS y FROM $t->{name} t WHERE t.seq > x.seq ORDER BY $order LIMIT x.seq % 50) s ORDER BY 1, 2;"));
 	},
+	# several columns of more rows than work_mem holds
+	wide => sub { my ($t) = @_; wide_groups($t) },
 	nested => sub {
 		my ($t, $o) = @_;
 		my $q = select_sorted($t, $o, out => 't.seq', limit => pick(' LIMIT 200', ' OFFSET 3', ' LIMIT 30 OFFSET 30'));
@@ -548,9 +612,10 @@ sub shape_case
 	my ($tables, $kind) = @_;
 	my ($t, $o) = shuffle(@$tables);
 
-	# most cases sort the rows of a table without a join
-	$kind //= pick(sort(keys %cases), ('plain') x 6, ('grouped') x 6, 'stable', 'cursor');
-	return ($kind, $cases{$kind}->($t, $o));
+	# half of the cases are random queries, and a quarter sorts the rows of a table without a join
+	$kind //= pick(sort(keys %cases), ('plain') x 6, ('grouped') x 6, ('random') x 44, ('incremental') x 4,
+		('numbered') x 3, 'wide', 'stable', 'cursor');
+	return ($kind, $cases{$kind}->($t, $o, [ shuffle(@$tables) ]));
 }
 
 1;

@@ -10,7 +10,7 @@ use warnings;
 use Exporter 'import';
 use GpuSortTest qw(pick);
 
-our @EXPORT = qw(shape_tables chance shuffle);
+our @EXPORT = qw(shape_tables chance shuffle own_aggregates);
 
 sub chance { return rand() < $_[0] }
 
@@ -62,11 +62,60 @@ my %pad_types = (
 	jsonb => q(jsonb_build_object('i', i, 'x', repeat('y', (i % 50)::int))),
 	'varbit' => q((i % 256)::int::bit(8)::varbit));
 
+# Aggregates with transition functions of PostgreSQL, but with states of their own, which may not suit the function.
+my @transitions = (
+	{ sfunc => 'int4_avg_accum', stype => 'int8[]', arg => '((%s) %% 1000)::int4',
+		init => [ '{0,0}', '{NULL,3}', '{}', '{0}', '{7,-100}', '{5,9223372036854775800}', '{1,2,3}' ] },
+	{ sfunc => 'int2_avg_accum', stype => 'int8[]', arg => '((%s) %% 1000)::int2', final => 'int8_avg',
+		init => [ '{0,0}', '{NULL,3}', '{}', '{3,1}' ] },
+	{ sfunc => 'int8inc', stype => 'int8', arg => undef, init => [ 0, 5, 9223372036854775800 ] },
+	# with a state of its own: otherwise the state begins as the first argument, and depends on the order of rows
+	{ sfunc => 'int8inc_any', stype => 'int8', arg => '(%s)', type => 'int8',
+		init => [ 0, -7, 9223372036854775800 ] },
+	{ sfunc => 'int4_sum', stype => 'int8', arg => '((%s) %% 1000)::int4', init => [ undef, 9, 9223372036854775000 ] },
+	{ sfunc => 'int4pl', stype => 'int4', arg => '((%s) %% 1000)::int4', init => [ undef, 0, 2147483000 ] },
+	{ sfunc => 'int8pl', stype => 'int8', arg => '(%s)::int8', init => [ undef, 0, 17 ] },
+	{ sfunc => 'int4larger', stype => 'int4', arg => '((%s) %% 1000)::int4', init => [ undef, 200 ] },
+	{ sfunc => 'float8pl', stype => 'float8', arg => '((%s) %% 1000)::float8', init => [ undef, 0, 'Infinity' ] },
+	{ sfunc => 'float8_accum', stype => 'float8[]', arg => '((%s) %% 2)::float8', final => 'float8_avg',
+		init => [ '{0,0,0}', '{0}', '{NULL,0,0}', '{}', '{4,2,1}' ] },
+	{ sfunc => 'numeric_add', stype => 'numeric', arg => '(%s)::numeric', init => [ undef, 0, 'NaN' ] },
+	{ sfunc => 'text_larger', stype => 'text', arg => '(%s)::text', init => [ undef, '5' ] },
+	{ sfunc => 'booland_statefunc', stype => 'bool', arg => '((%s) %% 3 = 0)', init => [ undef, 't', 'f' ] });
+
+# The aggregates of the present tables: name, and the format of the argument from a whole number.
+my @own_aggregates;
+
+sub own_aggregates { return @own_aggregates }
+
+sub make_aggregates
+{
+	my @sql;
+
+	@own_aggregates = ();
+	for my $t (@transitions)
+	{
+		my $init = pick(@{ $t->{init} });
+		my $name = 'own_' . $t->{sfunc};
+		my $type = $t->{type} // ($t->{arg} && $t->{arg} =~ /::(\w+)$/ ? $1 : 'bool');
+		# the last digits of float8_accum's sum of squares depend on the order of rows; its mean is exact
+		my $final = $t->{final} && ($t->{sfunc} eq 'float8_accum' || chance(0.5));
+
+		$type = $t->{arg} ? "($type)" : '(*)';
+		push @sql, "CREATE AGGREGATE $name $type (sfunc = $t->{sfunc}, stype = $t->{stype}"
+		  . (defined $init ? ", initcond = '$init'" : '')
+		  . ($final ? ", finalfunc = $t->{final}" : '') . ');';
+		push @own_aggregates, { name => $name, arg => $t->{arg} };
+	}
+	return @sql;
+}
+
 sub key_value
 {
 	my ($type, $distinct, $nulls) = @_;
 	my $d = "floor(random() * $distinct)::int8";
 	my $value = $key_types{$type};
+
 
 	# a value that names d twice means one number
 	if ((() = $value =~ /\bd\b/g) > 1)
@@ -100,6 +149,9 @@ sub make_columns
 		push @cols, { name => "k$c", type => $type, key => 1,
 			value => key_value($type, $distinct, pick(0, 0, 0, 0.05, 0.5, 1)) };
 	}
+	# whole numbers that are different, and equal as float8
+	push @cols, { name => 'near', type => 'int8', key => 1, value => '9007199254740990 + floor(random() * '
+		. pick(5, 5, 30) . ')::int8' } if chance(0.4);
 	for my $c (1 .. (chance(0.5) ? 0 : int rand 4))
 	{
 		my $type = pick(sort keys %pad_types);
@@ -135,7 +187,9 @@ sub fill
 sub wrong_estimates
 {
 	my ($name) = @_;
-	my $which = "SELECT oid FROM pg_class WHERE relname ~ '^$name(_\\d)?\$' AND relkind = 'r'";
+	# other sessions change their tables at the same time
+	my $which = "SELECT oid FROM pg_class WHERE relname ~ '^$name(_\\d)?\$' AND relkind = 'r' "
+	  . 'AND relnamespace = current_schema()::regnamespace';
 	my ($rows, $distinct) = map { pick(1000, 0.001, 1) } 1 .. 2;
 
 	return "UPDATE pg_class SET reltuples = reltuples * $rows WHERE reltuples > 0 AND oid IN ($which);",
@@ -203,9 +257,11 @@ sub shape_table
 	push @sql, "DELETE FROM $name WHERE seq BETWEEN $half AND " . int($n * 0.7) . ';' if $churn > 0.8;
 	push @sql, "VACUUM $name;" if $churn > 0.7 && $kind ne 'temp';
 	push @sql, "CREATE INDEX ON $name (seq);" if chance(0.3);
+	my @index = chance(0.6) ? splice @{ [ shuffle(grep { $_->{key} } @cols) ] }, 0, 1 + int rand 2 : ();
+	push @sql, "CREATE INDEX ON $name (" . join(', ', map { $_->{name} } @index) . ');' if @index;
 	push @sql, "ANALYZE $name;" if chance(0.9);
 	push @sql, wrong_estimates($name) if $n <= 3000 && chance(0.3);
-	return ({ name => $name, kind => $kind, n => $n, cols => \@cols }, @sql);
+	return ({ name => $name, kind => $kind, n => $n, cols => \@cols, index => [ map { $_->{name} } @index ] }, @sql);
 }
 
 # The tables of a round, and the statements that make them.
@@ -216,20 +272,22 @@ sub shape_tables
 	my @sql = (sprintf('SELECT setseed(%.6f) \g /dev/null', rand), 'CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);',
 		"CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');");
 
-	for my $name (qw(ta tb))
+	# the third table is tiny
+	for my $name (qw(ta tb tc))
 	{
-		my ($table, @make) = shape_table($name, int(40 * ($most / 40) ** rand));
+		my ($table, @make) = shape_table($name, $name eq 'tc' ? 6 + int rand 40 : int(40 * ($most / 40) ** rand));
 		push @tables, $table;
 		push @sql, @make;
 	}
 	push @sql, <<'SQL';
 CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE SEQUENCE calls;
 CREATE VIEW vu AS SELECT seq::int8, 1 AS src FROM ta UNION ALL SELECT seq, 2 FROM tb;
 CREATE FUNCTION costly(x int8) RETURNS bool LANGUAGE plpgsql COST 1000 AS 'BEGIN RETURN x % 3 <> 1; END';
 CREATE FUNCTION sorts(x int8) RETURNS int8 LANGUAGE plpgsql SET jit = off AS
 	'BEGIN RETURN (SELECT g FROM generate_series(1, 40) g ORDER BY (g * x) % 41, g LIMIT 1 OFFSET x % 30); END';
 SQL
-	return (\@tables, @sql);
+	return (\@tables, @sql, make_aggregates());
 }
 
 1;

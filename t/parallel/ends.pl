@@ -211,13 +211,9 @@ is(scalar(temp_files($node)), 0, 'no temporary file remains');
 $node->stop;
 
 # a small /dev/shm, in a mount name space of the server: the query runs without workers and without an error
-my $small = q(mount -t tmpfs -o size=3M tmpfs /dev/shm && exec unshare -U --map-user=1000 --map-group=1000 "$@");
 SKIP:
 {
-	my @start = ('pg_ctl', '-D', $node->data_dir, '-l', $node->logfile, '-w', 'start');
-
-	skip 'no private name space', 2 if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
-	system_or_bail('unshare', '-rm', 'sh', '-c', $small, '-', @start);
+	skip 'no private name space', 2 unless start_in_small_shm($node, '3M');
 	my ($rc, $out, $err) = $node->psql('postgres',
 		'SET max_parallel_workers_per_gather = 4; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM t ORDER BY k');
 	like($out, qr/Workers Planned: 4\n *Workers Launched: 0\n.*Feed\) \(actual rows=50000/s,
@@ -225,7 +221,7 @@ SKIP:
 	my $rows = 'SELECT count(*), md5(string_agg(id::text, $$,$$)) FROM (SELECT id FROM t ORDER BY k, id OFFSET 0) s';
 	is($node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 4; $rows"),
 		$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; $rows"), 'a small /dev/shm: rows');
-	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
+	stop_in_small_shm($node);
 }
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal/, 'no crash in the log');
 done_testing();

@@ -39,7 +39,9 @@ CREATE TABLE long AS SELECT i AS id, mix(i) AS k, repeat('z', CASE WHEN i = 1900
 	generate_series(1, 20000) i;
 CREATE TABLE nine AS SELECT i AS id, mix(i)::int8 AS a, NULLIF(mix(i * 3)::int8, mix(57000)::int8) AS b FROM
 	generate_series(1, 20000) i;
-VACUUM ANALYZE t, long, nine;
+CREATE TABLE dozen AS SELECT i AS id, mix(i)::int8 AS a, CASE WHEN i <> 9 THEN 'customer' || i END AS s FROM
+	generate_series(1, 12) i;
+VACUUM ANALYZE t, long, nine, dozen;
 CREATE FUNCTION same(x bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
 	'SELECT x + 0 * length(current_setting($$my.n$$, true))';
 SQL
@@ -256,8 +258,10 @@ SQL
 is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; MOVE 10 FROM c; SELECT '
 	. 'jobs_held(); COMMIT'), '0', 'a cursor holds nothing');
 
-# A row that does not fit a chunk or a key: the sort is repeated without the device
-for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM nine ORDER BY a, b')
+# A row that does not fit a chunk or a key: the sort is repeated without the device.  Of a dozen rows it is among the
+# first ones, which a participant buffers.
+for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM nine ORDER BY a, b',
+	'SELECT * FROM dozen ORDER BY a, s')
 {
 	is(by_device($query), 0, "$query: not on the device in the end");
 	same_rows($query, $query);

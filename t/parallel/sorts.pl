@@ -57,7 +57,7 @@ for my $query (
 
 # other queries with a parallel sort
 for my $query (
-	'SELECT ten, count(*), sum(f) IS NULL AS x FROM t GROUP BY ten ORDER BY ten',
+	'SELECT ten, count(*), count(DISTINCT f) AS x FROM t GROUP BY ten ORDER BY ten',
 	'SELECT DISTINCT ten FROM t ORDER BY ten',
 	'SELECT a.id, b.id AS bid FROM t a JOIN t b ON a.k = b.k ORDER BY 1, 2',
 	'SELECT id, k FROM t ORDER BY k, id LIMIT 20',

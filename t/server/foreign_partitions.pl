@@ -93,8 +93,8 @@ sub routed
 		if !$opt{no_rows};
 }
 
-my $all_at_once = qr/foreign scans are cheaper all at once: sorted here/;
-my $by_servers = qr/foreign scans are cheaper sorted by their servers: sorted here/;
+my $all_at_once = qr/foreign scans are faster all at once/;
+my $by_servers = qr/foreign scans are faster sorted by their servers/;
 my $all = 'SELECT * FROM events ORDER BY';
 
 routed('all rows', "$all note, id", 'here', $all_at_once);

@@ -1,8 +1,9 @@
 # query_oracle.pl: random statements against the stock Sort.
 #
-# Joins, windows, cursors, loops, writes and rescans; with and without workers, on the CPU and on a device, run to the
-# end or cancelled. Rows and messages are the same as with the stock Sort. GPUSORT_SEED repeats a run, GPUSORT_ROUNDS
-# sets the number of rounds. GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
+# Queries that contain each other, joins, windows, cursors, loops, writes and rescans; under any settings, with and
+# without workers, on the CPU and on a device, run to the end or cancelled. Rows, messages and codes of errors are the
+# same as with the stock Sort. GPUSORT_SEED repeats a run, GPUSORT_ROUNDS sets the number of rounds.
+# GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 
@@ -25,6 +26,7 @@ my $node = new_node('query_oracle', conf => <<CONF);
 shared_buffers = 64MB
 synchronize_seqscans = off
 log_temp_files = -1
+restart_after_crash = on
 max_worker_processes = 16
 max_parallel_workers = 8
 gpusort.device_library = '$library'
@@ -34,6 +36,7 @@ gpusort.device_share = 100
 CONF
 device_ready($node, 'start');
 my @algorithms = split /\n/, $node->safe_psql('postgres', 'SELECT algorithm FROM gpusort_algorithms()');
+my @settings = settings_of($node);
 my %sorted;
 my $gathered = 0;
 my $incremental = 0;
@@ -43,7 +46,9 @@ for my $round (1 .. $rounds)
 	# each round has a seed of its own, so that it can be repeated alone
 	srand($seed * 1000 + $round);
 	my ($tables, @make) = shape_tables($round % 6 == 0 ? 20_000 : 2000);
-	my @cases = map { oracle_case($tables, settings => [ shape_settings(\@algorithms) ]) } 1 .. $cases;
+	my @cases = map {
+		oracle_case($tables, sub { shape_settings(\@algorithms, all => $_[0] ? \@settings : undef) })
+	} 1 .. $cases;
 	my $output = run_sections($node, oracle_script('shapes', \@make, \@cases));
 	my %kinds;
 
@@ -60,6 +65,8 @@ for my $round (1 .. $rounds)
 		$kinds{ $case->{kind} }++;
 		diag join "\n", "seed $seed, round $round, case $c: $case->{kind}", @make, @{ $case->{settings} },
 			@{ $case->{statements} }, $difference, $plan;
+		# after a crash the rest of the round has no output
+		server_answers($node), last if !defined $output->{"$c left"};
 	}
 	is(join(' ', sort keys %kinds), '', "round $round: the stock server's output");
 }

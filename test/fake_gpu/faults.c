@@ -28,10 +28,10 @@
 #include "access/htup_details.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "executor/executor_internal.h"
 #include "faults.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/feed/feed.h"
 #include "nodes/nodeFuncs.h"
 #include "service/protocol.h"
 #include "storage/ipc.h"
@@ -118,6 +118,11 @@ typedef struct SessionFault
 } SessionFault;
 
 static SessionFault *sessions = NULL;
+
+/* gpusort's variables, for the functions of protocol.h. */
+DeviceShared *device_shared = NULL;
+char	   *device_staging = NULL;
+LWLock	   *device_lock = NULL;
 static int	my_fault = FAULT_NONE;
 
 /* Timeout of the device for a stalled or frozen job, and for one that hangs. */
@@ -632,10 +637,18 @@ request_sessions(void)
 static void
 start_sessions(void)
 {
+	const DeviceVariables *variables = *find_rendezvous_variable(DEVICE_VARIABLES);
 	bool		found;
 
+	/* gpusort's hook runs first: its library is the first that is preloaded */
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
+	if (variables != NULL)
+	{
+		device_shared = *variables->shared;
+		device_staging = *variables->staging;
+		device_lock = *variables->lock;
+	}
 	sessions = ShmemInitStruct("gpusort_test_faults", MAX_SESSIONS * sizeof(SessionFault), &found);
 	if (!found)
 		memset(sessions, 0, MAX_SESSIONS * sizeof(SessionFault));

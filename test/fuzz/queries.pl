@@ -35,7 +35,7 @@ sub report { print { Test::More->builder->output } @_, "\n" }
 # ------------------------------------------------------------------------
 # The server
 # ------------------------------------------------------------------------
-my ($node, $log_read, @algorithms);
+my ($node, $log_read, @algorithms, @settings);
 
 # The preloaded library of the server must not be loaded into this program.
 sub with_preload
@@ -69,6 +69,7 @@ CONF
 	$log_read = 0;
 	@algorithms = split /\n/, $node->safe_psql('postgres', 'SELECT algorithm FROM gpusort_algorithms()');
 	push @algorithms, (grep { /^gpu/ } @algorithms) x 2;
+	@settings = settings_of($node);
 }
 
 sub poll { return $node->poll_query_until('postgres', "SELECT $_[0] FROM gpusort_devices()") }
@@ -83,6 +84,8 @@ sub server_wrong
 	push @wrong, grep {
 		/WARNING:(?!  there is no transaction)|PANIC:|TRAP:|Sanitizer|runtime error|leak|was terminated by signal (?!9)/
 	} split /\n/, $log;
+	# a server that has crashed does not answer
+	return @wrong if grep { /terminated by signal|PANIC|TRAP/ } @wrong;
 	push @wrong, 'the device is not free' if !poll('bool_and(coalesce(memory_used, 0) = 0 AND coalesce(jobs, 0) = '
 		. '0 AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0)');
 	push @wrong, 'a temporary file remains: ' . join ' ', temp_files($node) if temp_files($node);
@@ -102,8 +105,9 @@ sub device_back
 # ------------------------------------------------------------------------
 sub settings
 {
-	my ($deadly) = @_;
-	return shape_settings(\@algorithms, parallel => 0.6, faults => [ @faults, $deadly ? @deaths : () ]);
+	my ($deadly, $all) = @_;
+	return shape_settings(\@algorithms, parallel => 0.6, faults => [ @faults, $deadly ? @deaths : () ],
+		all => $all ? \@settings : undef);
 }
 
 # Reports the cases whose output differs, with the statements that repeat them.
@@ -111,7 +115,7 @@ sub run_cases
 {
 	my ($schema, $make, $tables) = @_;
 	my $deadly = chance(0.2);
-	my @cases = map { oracle_case($tables, settings => [ settings($deadly) ]) } 1 .. $cases;
+	my @cases = map { oracle_case($tables, sub { settings($deadly, $_[0]) }) } 1 .. $cases;
 	my $output = run_sections($node, oracle_script($schema, $make, \@cases), $patience);
 
 	return join "\n", @$make, $output->{''}, $output->{'0 made'} // 'not made'
@@ -238,7 +242,7 @@ for (;; $round++)
 	if (@wrong)
 	{
 		report join "\n\n", @wrong, "not ok: --seed=$opt{seed} --sessions=$opt{sessions} --round=$round";
-		POSIX::_exit(1) if !eval { $node->stop('immediate'); 1 };
+		POSIX::_exit(1) if !eval { $node->stop('immediate', fail_ok => 1) };
 		exit 1;
 	}
 	last if defined $opt{round} || time() > $end;

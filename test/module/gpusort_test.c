@@ -14,7 +14,7 @@
 #include "access/tableam.h"
 #include "compat.h"
 #include "fmgr.h"
-#include "executor/heap_page.h"
+#include "scan/heap_page.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"

@@ -9,10 +9,11 @@ TEST_SERVER_CALLS = build/gpusort_server_calls.so
 # objects of gpusort that the test module calls; it links them, because gpusort.so does not export their functions
 TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype strings numerics scalars)
 
-$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/executor/heap_page.h src/tiebreak/tie_hash.h \
+$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/scan/heap_page.h src/tiebreak/tie_hash.h \
+		src/sort/sort_internal.h src/store/store.h \
 		$(TEST_MODULE_OBJS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)
+	$(CC) $(CFLAGS) -fvisibility=default $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)
 
 $(TEST_SERVER_CALLS): test/preload/server_calls.c
 	@mkdir -p $(@D)

@@ -1,18 +1,21 @@
 /*
  * server_calls.c
- *	  Preloaded into a server by tests of t/: sets the clock back, and logs calls
- *	  that wait for a disk.
+ *	  Preloaded into a server by tests of t/: sets the clock back, logs calls
+ *	  that wait for a disk, and stores pages in another form.
  *
  * While the file SET_CLOCK_FILE (environment) exists, the wall clock is one hour
  * slow; monotonic clocks are not changed.  If FSYNC_DIRECTORY is set, each
  * process appends a line for each fsync() and fdatasync() to the file PID in
- * this directory.
+ * this directory.  If CHANGED_BYTE is set, a write of several kilobytes that end
+ * with this byte stores another one, as a file system or server that encrypts
+ * pages does.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,4 +95,35 @@ fdatasync(int fd)
 		real = (int (*) (int)) dlsym(RTLD_NEXT, "fdatasync");
 	log_call("fdatasync");
 	return real(fd);
+}
+
+typedef ssize_t (*Write) (int, const void *, size_t, off_t);
+
+static ssize_t
+changing_write(Write real, int fd, const void *bytes, size_t n, off_t offset)
+{
+	const char *changed = getenv("CHANGED_BYTE");
+	char		copy[32768];
+
+	if (!changed || n < 4096 || n > sizeof(copy) || ((const char *) bytes)[n - 1] != atoi(changed))
+		return real(fd, bytes, n, offset);
+	memcpy(copy, bytes, n);
+	copy[n - 1] ^= 1;
+	return real(fd, copy, n, offset);
+}
+
+ssize_t
+pwrite(int fd, const void *bytes, size_t n, off_t offset)
+{
+	static Write real;
+
+	if (!real)
+		real = (Write) dlsym(RTLD_NEXT, "pwrite");
+	return changing_write(real, fd, bytes, n, offset);
+}
+
+ssize_t
+pwrite64(int fd, const void *bytes, size_t n, off_t offset)
+{
+	return pwrite(fd, bytes, n, offset);
 }
