@@ -235,5 +235,30 @@ SELECT result FROM check_sort('SELECT id FROM grouped x WHERE NOT EXISTS (SELECT
 RESET enable_hashjoin;
 RESET enable_nestloop;
 
+-- operators without cost: all costs are numbers, and the genetic optimizer finds a plan
+CREATE FUNCTION costs_are_numbers(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	wrong bool := false;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+		wrong := wrong OR line ~* 'cost=\S*(nan|inf)';
+	END LOOP;
+	RETURN NOT wrong;
+END $$;
+SET cpu_operator_cost = 0;
+SET parallel_setup_cost = 0;
+SET enable_gathermerge = off;
+SET enable_nestloop = off;
+SET geqo_threshold = 2;
+SELECT costs_are_numbers('SELECT * FROM grouped ORDER BY n, k');
+SELECT result FROM check_sort('SELECT x.id, y.s FROM (SELECT * FROM grouped ORDER BY n, k OFFSET 0) x
+	JOIN grouped_few y USING (k) ORDER BY 1');
+RESET enable_gathermerge;
+RESET geqo_threshold;
+RESET enable_nestloop;
+RESET cpu_operator_cost;
+DROP FUNCTION costs_are_numbers;
+
 DROP TABLE grouped, grouped_too, grouped_few;
 DROP FUNCTION who_groups;

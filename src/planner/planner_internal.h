@@ -27,6 +27,9 @@
 /* Microseconds of one cpu_operator_cost. */
 #define OPERATOR_US		0.00625
 
+/* A cpu_operator_cost of 0 gives no scale: then costs are converted with this one. */
+#define OPERATOR_COST_LEAST	1e-6
+
 /* A parallel plan must take at most this share of the serial plan's time. */
 #define WORKERS_MOST		0.9
 
@@ -40,13 +43,13 @@
 static inline Cost
 cost_of_us(double us)
 {
-	return us / OPERATOR_US * cpu_operator_cost;
+	return us / OPERATOR_US * Max(cpu_operator_cost, OPERATOR_COST_LEAST);
 }
 
 static inline double
 us_of_cost(Cost cost)
 {
-	return cost / cpu_operator_cost * OPERATOR_US;
+	return cost / Max(cpu_operator_cost, OPERATOR_COST_LEAST) * OPERATOR_US;
 }
 
 /* Predicted time to start and end workers. */
@@ -99,11 +102,11 @@ typedef struct Peer
 	double		us;				/* its predicted time without that of its input */
 } Peer;
 
-/* Cost of a part of our path that takes this time. */
+/* Cost of a part of our path that takes this time; a peer that is free makes ours free. */
 static inline Cost
 peer_cost(const Peer *peer, double us)
 {
-	return peer->own * us / peer->us;
+	return peer->us > 0 ? peer->own * us / peer->us : 0;
 }
 
 /*
