@@ -272,6 +272,20 @@ saves(const SortOffer *offer, const SortOffer *other, double most)
 	return other->input_us + other->own_us <= most * (offer->input_us + offer->own_us);
 }
 
+/*
+ * Is this the query of an expression?  A Gather in it takes the workers from the query around
+ * it, because no worker may evaluate the expression then.  PostgreSQL plans the queries of WITH
+ * first, whose scans workers never run, then those of expressions, and then makes the relations.
+ */
+static bool
+is_expression_query(const PlannerInfo *root)
+{
+	const PlannerInfo *parent = root->parent_root;
+
+	return parent != NULL && parent->simple_rel_array == NULL &&
+		list_length(parent->cte_plan_ids) == list_length(parent->parse->cteList);
+}
+
 bool
 find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer)
 {
@@ -294,7 +308,8 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 		sort_cost_serial(&facts, &offer->time);
 	set_times(offer, &facts, us_of_cost(input->total_cost));
 	if (path_gathers(input) || !enable_gathermerge || !rel->consider_parallel || input_rel == NULL ||
-		input_rel->partial_pathlist == NIL || input->param_info != NULL || !compat_gather_allowed(rel))
+		input_rel->partial_pathlist == NIL || input->param_info != NULL || !compat_gather_allowed(rel) ||
+		is_expression_query(root))
 		return true;
 
 	partial = linitial(input_rel->partial_pathlist);
