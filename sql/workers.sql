@@ -26,11 +26,15 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 10;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 SELECT who_sorts('SELECT id, s FROM workers_t ORDER BY s COLLATE "C" DESC, a');
--- the query of an expression gets no workers: they would be taken from the query around it, but not around a WITH
+-- a subquery gets no workers beyond PostgreSQL's if they would be taken from the query around it
 SELECT plan_nodes('SELECT id FROM workers_t WHERE a < 10 AND id NOT IN (SELECT id FROM workers_t ORDER BY k LIMIT 2000)',
 	'GpuSort( Feed)?(?=\))|Gather|(Parallel )?Seq Scan');
-SELECT plan_nodes('WITH c AS MATERIALIZED (SELECT * FROM workers_t ORDER BY k) SELECT id FROM c',
-	'GpuSort( Feed)?(?=\))|Gather|(Parallel )?Seq Scan|CTE Scan');
+SELECT plan_nodes('SELECT count(*) FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) x JOIN workers_t y ON x.a = y.a
+	WHERE y.k < 0', 'GpuSort( Feed)?(?=\))|Gather|(Parallel )?Seq Scan');
+SELECT plan_nodes('SELECT * FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) x UNION ALL SELECT * FROM workers_t',
+	'GpuSort( Feed)?(?=\))|Gather|(Parallel )?Seq Scan');
+SELECT plan_nodes('SELECT count(a) FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) x',
+	'GpuSort( Feed)?(?=\))|Gather|(Parallel )?Seq Scan');
 SELECT result FROM check_sort('SELECT id FROM workers_t
 	WHERE a < 10 AND id NOT IN (SELECT id FROM workers_t ORDER BY k LIMIT 2000) ORDER BY id');
 -- As many workers as allowed, also if PostgreSQL would plan fewer for reading the table, but not more than the table's

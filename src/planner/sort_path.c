@@ -273,17 +273,26 @@ saves(const SortOffer *offer, const SortOffer *other, double most)
 }
 
 /*
- * Is this the query of an expression?  A Gather in it takes the workers from the query around
- * it, because no worker may evaluate the expression then.  PostgreSQL plans the queries of WITH
- * first, whose scans workers never run, then those of expressions, and then makes the relations.
+ * May this query have a Gather that PostgreSQL does not plan?  In a subquery it takes the workers
+ * from the queries around it, which cannot run in workers then, unless these queries read nothing
+ * but this subquery.  PostgreSQL plans the subqueries of expressions and of WITH before it makes
+ * the relations of the query around them.
  */
 static bool
-is_expression_query(const PlannerInfo *root)
+may_add_gather(const PlannerInfo *root)
 {
-	const PlannerInfo *parent = root->parent_root;
+	for (const PlannerInfo *parent = root->parent_root; parent != NULL; parent = parent->parent_root)
+	{
+		const RangeTblEntry *rte;
+		int			relid;
 
-	return parent != NULL && parent->simple_rel_array == NULL &&
-		list_length(parent->cte_plan_ids) == list_length(parent->parse->cteList);
+		if (parent->simple_rel_array == NULL || !bms_get_singleton_member(parent->all_baserels, &relid))
+			return false;
+		rte = parent->simple_rte_array[relid];
+		if (rte->rtekind != RTE_SUBQUERY || rte->inh)
+			return false;
+	}
+	return true;
 }
 
 bool
@@ -309,7 +318,7 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	set_times(offer, &facts, us_of_cost(input->total_cost));
 	if (path_gathers(input) || !enable_gathermerge || !rel->consider_parallel || input_rel == NULL ||
 		input_rel->partial_pathlist == NIL || input->param_info != NULL || !compat_gather_allowed(rel) ||
-		is_expression_query(root))
+		!may_add_gather(root))
 		return true;
 
 	partial = linitial(input_rel->partial_pathlist);
