@@ -9,7 +9,8 @@
 # Rules:
 #
 #	total		The plan costs no more than the stock plan, but for 2 %: PostgreSQL takes paths for equal whose costs
-#				differ by less than 1 %, at each join and each step above.
+#				differ by less than 1 %, at each join and each step above.  With gpusort.plan_grouping = on 10 %: it
+#				joins the cheapest inputs, and with cheaper inputs it can find a costlier join.
 #	child		A node of ours costs no less than its input.  A merge join ends with its shorter input, and may cost
 #				less than the other.
 #	workers		A Gather plans as many workers as the stock plan's Gather of the same tables, and at least one.
@@ -156,7 +157,8 @@ sub broken_rules
 		my $plan = root($plans->{$way});
 		my ($cost, $least) = map { $_->{'Total Cost'} } $plan, $stock;
 
-		push @broken, [ 'total', $way, "$cost, stock $least" ] if $cost > 1.02 * $least + 0.02;
+		push @broken, [ 'total', $way, "$cost, stock $least" ]
+		  if $cost > ($way eq 'in_place' ? 1.02 : 1.1) * $least + 0.02;
 		push @broken, map { [ 'child', $way, $_ ] } map { child_rule($_) } grep { is_ours($_) } nodes($plan);
 		push @broken, map { [ 'workers', $way, $_ ] } workers_rule($stock, $plan),
 		  $way eq 'in_place' ? lost($stock, $plan) : ();
