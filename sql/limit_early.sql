@@ -1,4 +1,4 @@
--- Early thresholds: a bounded sort of a table that grows in the order of its key reads the table's last pages first.
+-- Early cutoffs: a bounded sort of a table that grows in the order of its key reads the table's last pages first.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -11,13 +11,13 @@ CREATE TABLE early AS SELECT i AS seq, (i / 3)::int8 AS at, (mix(i) % 1000)::int
 	FROM generate_series(1, 60000) i;
 ANALYZE early;
 
--- whether the last pages gave a threshold, and whether few rows were stored
+-- whether the last pages gave a cutoff, and whether few rows were stored
 CREATE FUNCTION early_route(query text, OUT early text, OUT few boolean) LANGUAGE plpgsql AS $$
 DECLARE
 	route text := sort_route(query);
 	wanted int := substring(query FROM 'LIMIT (\d+)')::int;
 BEGIN
-	early := CASE WHEN route ~ 'threshold from the last \d+ pages?' THEN 'early threshold' ELSE 'none' END;
+	early := CASE WHEN route ~ 'cutoff from the last \d+ pages?' THEN 'early cutoff' ELSE 'none' END;
 	few := substring(route FROM '(\d+) rows')::int < 2 * wanted + 10;
 END $$;
 SELECT keys, n, (early_route(format('SELECT seq, p FROM early ORDER BY %s LIMIT %s', keys, n))).*
@@ -102,7 +102,7 @@ SET work_mem = '64kB';
 SELECT check_sort('SELECT * FROM early ORDER BY at DESC, seq LIMIT 3000');
 RESET work_mem;
 
--- partitions: the last one gives the threshold, unless it may be left out while the query runs
+-- partitions: the last one gives the cutoff, unless it may be left out while the query runs
 CREATE TABLE early_parts (seq int, at int8, p text) PARTITION BY RANGE (at);
 CREATE TABLE early_parts1 PARTITION OF early_parts FOR VALUES FROM (0) TO (10000);
 CREATE TABLE early_parts2 PARTITION OF early_parts FOR VALUES FROM (10000) TO (30000);
@@ -121,7 +121,7 @@ SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
-SELECT bool_or(line ~ 'GpuSort Feed') AS parallel, bool_or(line ~ 'threshold from the last') AS early
+SELECT bool_or(line ~ 'GpuSort Feed') AS parallel, bool_or(line ~ 'cutoff from the last') AS early
 FROM explain_analyze('SELECT * FROM early ORDER BY at DESC, seq LIMIT 10') line;
 SELECT * FROM early_same('early');
 

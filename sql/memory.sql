@@ -119,7 +119,7 @@ FROM unnest('{800,900,960,1000,5000}'::int[]) bound, sort_space(nearly('-i', bou
 SELECT bound, (check_sort(nearly(k, bound))).result FROM unnest('{800,960,975,980,985,990,1100}'::int[]) bound,
 	unnest('{mix(i),-i,i}'::text[]) k;
 
--- keys wider than the key buffer's words: rows behind the threshold are not stored
+-- keys wider than the key buffer's words: rows behind the cutoff are not stored
 SELECT s.ties < 4000 AS few, s.method ~ '^top-N' AS top
 FROM sort_space('SELECT * FROM (SELECT 1::int8 AS a, 2::int8 AS b, 3::int8 AS c, k, seq FROM mem OFFSET 0) s
 	ORDER BY a, b, c, k LIMIT 10') s;

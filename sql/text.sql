@@ -89,7 +89,7 @@ SET work_mem = '64kB';
 SELECT * FROM check_stable('prefixed', 't COLLATE "C"');
 SELECT * FROM check_stable('prefixed', 't COLLATE "C" DESC, k DESC');
 RESET work_mem;
--- few wanted rows: the threshold is set before the common prefix changes
+-- few wanted rows: the cutoff is set before the common prefix changes
 SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C", seq LIMIT 40');
 SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C" DESC, seq LIMIT 40');
 SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C" DESC NULLS LAST, k, seq LIMIT 1100');

@@ -140,7 +140,7 @@ typedef struct Exchange
 	bool		leader_participation;	/* the leader's setting */
 	DeviceProducer producer;	/* the leader's device job, if there is one */
 	pg_atomic_uint32 device_failed; /* the rows sent to that job are lost */
-	pg_atomic_uint64 first_bound;	/* SortBegin.shared_threshold */
+	pg_atomic_uint64 first_bound;	/* SortBegin.shared_cutoff */
 	pg_atomic_uint32 stopped;
 	ConditionVariable released_cv;
 

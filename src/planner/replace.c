@@ -322,7 +322,7 @@ parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys
  * top: the Gather Merge, or the Sort above the Gather; input: the partial plan below the sort.
  *
  * The blocks of a few rows cost more memory than the tuple queues cost time.  A LIMIT lets the
- * participants share their thresholds.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
+ * participants share their cutoffs.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
  * only merges: then the exchange must save more than the leader's share of the input.  Without
  * a cost of starting workers the answer is always yes.
  */

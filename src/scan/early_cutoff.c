@@ -1,10 +1,10 @@
 /*
  * early_cutoff.c
- *	  Gives a bounded sort a threshold from the last pages of the table, before its scan begins.
+ *	  Gives a bounded sort a cutoff from the last pages of the table, before its scan begins.
  *
  * Where a table grows in the order of the key, the last wanted row by a descending key is
  * on its last pages, and a sort that knew only earlier rows would store each row for a
- * while.  The rows of these pages give the sort an early threshold, and come again with
+ * while.  The rows of these pages give the sort an early cutoff, and come again with
  * the scan.  The scan's condition is evaluated for them, too; so it has only functions for
  * which nobody notices that (expr_is_quiet()).
  *
@@ -24,7 +24,7 @@
 #include "utils/syscache.h"
 
 /*
- * An early threshold may read one of this number of pages of a table without
+ * An early cutoff may read one of this number of pages of a table without
  * statistics.  More pages are read if the statistics say that the last rows
  * sort first, and none if they say something else.
  */
@@ -61,7 +61,7 @@ last_scan_plan(PlanState *ps)
 }
 
 /*
- * The number of pages that an early threshold may read, of a table of this size.  0: the
+ * The number of pages that an early cutoff may read, of a table of this size.  0: the
  * statistics say that the last rows of the table do not sort first by the first key.
  */
 static BlockNumber
@@ -166,5 +166,5 @@ early_cutoff_take(PageScan *scan, Sorter *sorter, size_t bound)
 		if (read >= EARLY_LOOK_PAGES && (uint64) rows * allowed < (uint64) bound * read)
 			break;
 	}
-	sorter_early_threshold(sorter, (int) read);
+	sorter_early_cutoff(sorter, (int) read);
 }

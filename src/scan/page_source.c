@@ -151,7 +151,7 @@ page_source_end(PageSource *source)
 	page_source_init(source, source->plan);
 }
 
-/* Lets the rows of the table's last pages give a bounded sort a threshold, if these pages may be read. */
+/* Lets the rows of the table's last pages give a bounded sort a cutoff, if these pages may be read. */
 static void
 take_early_cutoff(PageSource *source, Sorter *sorter, size_t bound, MemoryContext cxt)
 {

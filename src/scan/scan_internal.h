@@ -143,7 +143,7 @@ extern void row_program_run(RowProgram *program, const HeapTupleHeaderData *tupl
 extern PlanState *early_cutoff_scan(PlanState *plan);
 
 /*
- * Gives a bounded sort that has no rows yet a threshold from the last pages of
+ * Gives a bounded sort that has no rows yet a cutoff from the last pages of
  * the table: the wanted number of rows is there, or before them in sort order.
  * Without effect where the table is small for the number of rows.
  */

@@ -3,15 +3,15 @@
  *	  Bounded sort (LIMIT): a sink that keeps only the first rows.
  *
  * Rows are collected until there are twice as many as wanted, or memory is full.  Then
- * they are sorted, the wanted rows are kept, and the last of them becomes the threshold.
- * A row that does not sort before the threshold is not stored.  In random input a
+ * they are sorted, the wanted rows are kept, and the last of them becomes the cutoff.
+ * A row that does not sort before the cutoff is not stored.  In random input a
  * comparison of normalized keys rejects nearly every row.  In the worst case, descending
  * input, each row is sorted once among 2 * bound rows; a heap would sift it down.
  *
- * A row that equals the threshold is rejected, because it came later.  This makes the
+ * A row that equals the cutoff is rejected, because it came later.  This makes the
  * sort stable.  If equal normalized keys do not prove that rows are equal, because they
  * are inexact or not all key columns are buffered, the comparator compares the row with
- * the threshold row.  A larger inexact key proves that the row sorts behind.  Keys that
+ * the cutoff row.  A larger inexact key proves that the row sorts behind.  Keys that
  * cost more than a comparison are made only for rows that are kept.
  *
  * Of a heap page that has many more rows than wanted, only the rows that are among the
@@ -22,16 +22,16 @@
  * is full.
  *
  * Where each row sorts before all earlier rows, nearly every row would be stored for a
- * while.  If the input can be read from its end, it gives an early threshold: the last
+ * while.  If the input can be read from its end, it gives an early cutoff: the last
  * wanted of some rows that come again.  Rows that equal it are taken, because it is one
  * of them.
  *
- * Participants that sort together share the least first key of their thresholds.  A row
+ * Participants that sort together share the least first key of their cutoffs.  A row
  * with a larger key sorts behind the wanted number of rows of some participant.
  *
  * Memory policy: kept rows are compacted in place, so a sort whose wanted rows fit
  * work_mem writes no file.  If they do not fit, runs are written.  A run with the wanted
- * number of rows sets the threshold, and is cut there.
+ * number of rows sets the cutoff, and is cut there.
  */
 #include "postgres.h"
 
@@ -40,27 +40,27 @@
 
 /*
  * Number of buffered rows at which unwanted rows are dropped, or insertion begins.  Until there
- * is a threshold all rows are stored, so the first threshold comes early.
+ * is a cutoff all rows are stored, so the first cutoff comes early.
  */
 static inline size_t
 trigger(const BoundedSink *sink)
 {
-	return Max(2 * sink->wanted, sink->insert ? 0 : sink->have_threshold ? 1024 : 128);
+	return Max(2 * sink->wanted, sink->insert ? 0 : sink->have_cutoff ? 1024 : 128);
 }
 
-/* Compares column c of a row with the threshold; > 0: the row sorts behind. */
+/* Compares column c of a row with the cutoff; > 0: the row sorts behind. */
 static inline int
-compare_threshold(const BoundedSink *sink, int c, bool null, uint64 normkey)
+compare_cutoff(const BoundedSink *sink, int c, bool null, uint64 normkey)
 {
-	if (unlikely(null || sink->threshold_null[c]))
+	if (unlikely(null || sink->cutoff_null[c]))
 	{
-		if (null && sink->threshold_null[c])
+		if (null && sink->cutoff_null[c])
 			return 0;
 		return null != sink->base.batch->keybuf.cols[c].nulls_first ? 1 : -1;
 	}
-	if (normkey == sink->threshold[c])
+	if (normkey == sink->cutoff[c])
 		return 0;
-	return normkey > sink->threshold[c] ? 1 : -1;
+	return normkey > sink->cutoff[c] ? 1 : -1;
 }
 
 /* Finds the index of a row id in the key buffer, whose row ids ascend. */
@@ -82,13 +82,13 @@ find_rid(const KeyBuffer *keybuf, uint32 rid)
 	return from;
 }
 
-/* Lowers the shared threshold to the first normalized key of the last wanted row. */
+/* Lowers the shared cutoff to the first normalized key of the last wanted row. */
 static void
-share_threshold(BoundedSink *sink, uint64 normkey)
+share_cutoff(BoundedSink *sink, uint64 normkey)
 {
-	uint64		least = pg_atomic_read_u64(sink->shared_threshold);
+	uint64		least = pg_atomic_read_u64(sink->shared_cutoff);
 
-	while (normkey < least && !pg_atomic_compare_exchange_u64(sink->shared_threshold, &least, normkey))
+	while (normkey < least && !pg_atomic_compare_exchange_u64(sink->shared_cutoff, &least, normkey))
 		;
 }
 
@@ -100,49 +100,49 @@ first_limit(const BoundedSink *sink)
 
 	if (sink->top.on)
 		(void) top_rows_limit(&sink->top, &limit);
-	else if (sink->have_threshold && !sink->threshold_null[0])
-		limit = sink->threshold[0];
-	if (sink->shared_threshold != NULL)
-		limit = Min(limit, pg_atomic_read_u64(sink->shared_threshold));
+	else if (sink->have_cutoff && !sink->cutoff_null[0])
+		limit = sink->cutoff[0];
+	if (sink->shared_cutoff != NULL)
+		limit = Min(limit, pg_atomic_read_u64(sink->shared_cutoff));
 	return limit;
 }
 
-/* Makes the last wanted row, given by its row id, the threshold. */
+/* Makes the last wanted row, given by its row id, the cutoff. */
 static void
-set_threshold(BoundedSink *sink, uint32 last)
+set_cutoff(BoundedSink *sink, uint32 last)
 {
 	SortEnv    *env = sink->base.env;
 	KeyBuffer  *keybuf = &sink->base.batch->keybuf;
 	size_t		i = find_rid(keybuf, last);
 
-	/* keys of later rows must be comparable with the threshold */
+	/* keys of later rows must be comparable with the cutoff */
 	keybuf_freeze(keybuf);
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		sink->threshold_compared[c] = key_traits[col->kind].needs_comparator || key_range_unplaced(col, &col->range);
-		sink->threshold_inexact[c] = col->range.inexact;
-		sink->threshold_null[c] = col->nulls != NULL && col->nulls[i];
-		sink->threshold[c] = keybuf_normkey_at(col, i);
+		sink->cutoff_compared[c] = key_traits[col->kind].needs_comparator || key_range_unplaced(col, &col->range);
+		sink->cutoff_inexact[c] = col->range.inexact;
+		sink->cutoff_null[c] = col->nulls != NULL && col->nulls[i];
+		sink->cutoff[c] = keybuf_normkey_at(col, i);
 	}
 	if (!keybuf->exact)
 	{
 		MinimalTuple row = (MinimalTuple) arena_at(&sink->base.batch->arena, last);
 
-		bulk_reserve(env->bulk, &sink->threshold_row, row->t_len, 0);
-		memcpy(sink->threshold_row.ptr, row, row->t_len);
-		env->beside = sink->threshold_row.requested;
+		bulk_reserve(env->bulk, &sink->cutoff_row, row->t_len, 0);
+		memcpy(sink->cutoff_row.ptr, row, row->t_len);
+		env->beside = sink->cutoff_row.requested;
 	}
-	sink->have_threshold = true;
+	sink->have_cutoff = true;
 	sink->early = false;
-	if (sink->shared_threshold != NULL && !sink->threshold_null[0])
-		share_threshold(sink, sink->threshold[0]);
+	if (sink->shared_cutoff != NULL && !sink->cutoff_null[0])
+		share_cutoff(sink, sink->cutoff[0]);
 }
 
 /*
- * Sorts the rows, keeps the wanted ones, and sets the threshold.  There are more rows
- * than wanted.  The kept rows are found by row id, not by comparison with the threshold:
+ * Sorts the rows, keeps the wanted ones, and sets the cutoff.  There are more rows
+ * than wanted.  The kept rows are found by row id, not by comparison with the cutoff:
  * a comparator that is not transitive would keep another number of rows.
  */
 static void
@@ -154,12 +154,12 @@ cut(BoundedSink *sink)
 
 	Assert(batch->keybuf.n > sink->wanted);
 	(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
-	set_threshold(sink, sorted.rids[sink->wanted - 1]);
+	set_cutoff(sink, sorted.rids[sink->wanted - 1]);
 	batch_keep(batch, env->bulk, sorted.rids, sink->wanted, &sink->kept);
 	progress_phase(&env->progress, PROGRESS_INGEST);
 }
 
-/* Is the row in the slot unwanted, by the threshold or by the shared threshold? */
+/* Is the row in the slot unwanted, by the cutoff or by the shared cutoff? */
 static inline bool
 rejects(const BoundedSink *sink, TupleTableSlot *slot)
 {
@@ -171,11 +171,11 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 		bool		null = slot->tts_isnull[col->att];
-		bool		inexact = sink->threshold_inexact[c];
+		bool		inexact = sink->cutoff_inexact[c];
 		uint64		normkey;
 		int			cmp;
 
-		if (sink->threshold_compared[c])
+		if (sink->cutoff_compared[c])
 		{
 			equal = false;
 			break;
@@ -186,11 +186,11 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 			equal = false;
 			break;
 		}
-		if (c == 0 && sink->shared_threshold != NULL && !null && normkey > pg_atomic_read_u64(sink->shared_threshold))
+		if (c == 0 && sink->shared_cutoff != NULL && !null && normkey > pg_atomic_read_u64(sink->shared_cutoff))
 			return true;
-		if (!sink->have_threshold)
+		if (!sink->have_cutoff)
 			return false;
-		cmp = compare_threshold(sink, c, null, normkey);
+		cmp = compare_cutoff(sink, c, null, normkey);
 		if (cmp != 0)
 			return cmp > 0;
 		if (inexact && !null)
@@ -199,15 +199,15 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 			break;
 		}
 	}
-	if (!sink->have_threshold)
+	if (!sink->have_cutoff)
 		return false;
 	if (equal)
 		return !sink->early;
-	return tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->threshold_row.ptr) >= (sink->early ? 1 : 0);
+	return tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr) >= (sink->early ? 1 : 0);
 }
 
 /*
- * Compares row i of a page with the threshold by normalized keys: > 0 if it is not
+ * Compares row i of a page with the cutoff by normalized keys: > 0 if it is not
  * wanted, < 0 if it is wanted, 0 if the keys do not decide.
  */
 static inline int
@@ -219,11 +219,11 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 		const char *p = where[c][i];
-		bool		inexact = sink->threshold_inexact[c];
+		bool		inexact = sink->cutoff_inexact[c];
 		uint64		normkey = 0;
 		int			cmp;
 
-		if (sink->threshold_compared[c])
+		if (sink->cutoff_compared[c])
 			return 0;
 		if (p != NULL)
 		{
@@ -232,7 +232,7 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 			if (unlikely(key_normkey_unplaced(col, normkey)))
 				return 0;
 		}
-		cmp = compare_threshold(sink, c, p == NULL, normkey);
+		cmp = compare_cutoff(sink, c, p == NULL, normkey);
 		if (cmp != 0)
 			return cmp;
 		if (inexact && p != NULL)
@@ -306,8 +306,8 @@ share_top_limit(BoundedSink *sink)
 {
 	uint64		limit;
 
-	if (unlikely(sink->shared_threshold != NULL) && top_rows_limit(&sink->top, &limit))
-		share_threshold(sink, limit);
+	if (unlikely(sink->shared_cutoff != NULL) && top_rows_limit(&sink->top, &limit))
+		share_cutoff(sink, limit);
 }
 
 void
@@ -326,21 +326,21 @@ change_to_batch(BoundedSink *sink)
 	sink->insert = false;
 	top_rows_buffer_keys(top);
 	if (top->n == top->bound)
-		set_threshold(sink, top_rows_last(top));
+		set_cutoff(sink, top_rows_last(top));
 	top_rows_end(top);
-	if (!sink->have_threshold)
+	if (!sink->have_cutoff)
 		sink->base.env->beside = 0;
 }
 
 bool
-sink_bounded_early_threshold(BoundedSink *sink)
+sink_bounded_early_cutoff(BoundedSink *sink)
 {
 	SortEnv    *env = sink->base.env;
 	Batch	   *batch = sink->base.batch;
 	Sorted		sorted;
 
 	/*
-	 * With a threshold, rows are compared with it and not inserted: nearly
+	 * With a cutoff, rows are compared with it and not inserted: nearly
 	 * all of them sort behind it.
 	 */
 	if (sink->top.on)
@@ -348,14 +348,14 @@ sink_bounded_early_threshold(BoundedSink *sink)
 	else if (batch->keybuf.n >= sink->wanted)
 	{
 		(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
-		set_threshold(sink, sorted.rids[sink->wanted - 1]);
+		set_cutoff(sink, sorted.rids[sink->wanted - 1]);
 	}
 	batch_reset(batch, env->bulk);
 	progress_phase(&env->progress, PROGRESS_INGEST);
-	if (!sink->have_threshold)
+	if (!sink->have_cutoff)
 	{
 		keybuf_begin(&batch->keybuf);
-		sink_bounded_begin(sink, sink->base.env, sink->base.batch, sink->shared_threshold);
+		sink_bounded_begin(sink, sink->base.env, sink->base.batch, sink->shared_cutoff);
 		return false;
 	}
 	sink->early = true;
@@ -371,7 +371,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 	begin_insertion(bounded);
 	if (bounded->top.on)
 	{
-		if (unlikely(bounded->shared_threshold != NULL) && rejects(bounded, slot))
+		if (unlikely(bounded->shared_cutoff != NULL) && rejects(bounded, slot))
 			return SINK_TAKEN;
 		if (likely(top_rows_put_slot(&bounded->top, slot) == TOP_TAKEN))
 		{
@@ -381,7 +381,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 		change_to_batch(bounded);
 	}
 
-	if ((bounded->have_threshold || bounded->shared_threshold != NULL) && rejects(bounded, slot))
+	if ((bounded->have_cutoff || bounded->shared_cutoff != NULL) && rejects(bounded, slot))
 		return SINK_TAKEN;
 	if (!has_memory(bounded))
 		return SINK_FULL;
@@ -405,7 +405,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 			return SINK_TAKEN;
 		change_to_batch(sink);
 	}
-	cmp = sink->have_threshold ? compare_on_page(sink, &page->keys, where, i) : -1;
+	cmp = sink->have_cutoff ? compare_on_page(sink, &page->keys, where, i) : -1;
 	if (cmp > 0)
 		return SINK_TAKEN;
 	if (cmp == 0 || !page->direct)
@@ -440,7 +440,7 @@ take_page(BoundedSink *sink, RowPage *page)
 	Batch	   *batch = sink->base.batch;
 	size_t		bound = sink->wanted;
 
-	return !sink->have_threshold && !sink->top.on && page->direct && !page_has_many(sink, page->n) &&
+	return !sink->have_cutoff && !sink->top.on && page->direct && !page_has_many(sink, page->n) &&
 		(bound == 0 || batch->keybuf.n + page->n < trigger(sink)) &&
 		batch_put_page(batch, &sink->base.env->keys, page);
 }
@@ -484,7 +484,7 @@ select_kth(uint64 *v, int n, int k)
 
 /*
  * Of nrows rows of the page, keeps those that can be among its first bound rows, by their
- * first normalized keys.  If each row sorts before all earlier rows, the threshold alone
+ * first normalized keys.  If each row sorts before all earlier rows, the cutoff alone
  * would let all of them in.  Returns the number of rows kept.
  */
 static int
@@ -522,8 +522,8 @@ keep_first_of_page(BoundedSink *sink, const RowPage *page, PageKeyPlaces where, 
 	 * the rows up to the k-th are kept, so that no participant wants a later
 	 * row
 	 */
-	if (sink->shared_threshold != NULL)
-		share_threshold(sink, kth);
+	if (sink->shared_cutoff != NULL)
+		share_cutoff(sink, kth);
 	for (int k = 0; k < nrows; k++)
 	{
 		if (normkeys[k] <= kth)
@@ -533,7 +533,7 @@ keep_first_of_page(BoundedSink *sink, const RowPage *page, PageKeyPlaces where, 
 }
 
 /*
- * With a threshold, most rows of a page are rejected by their first normalized keys,
+ * With a cutoff, most rows of a page are rejected by their first normalized keys,
  * which are made from the page without copying the rows.
  */
 static SinkAnswer
@@ -593,14 +593,14 @@ bounded_spill(Sink *sink, Runs *runs)
 	(void) order_batch(env, sink->batch, NULL, bounded->wanted > 0 ? ORDER_KEEP_KEYS : ORDER_PLAIN, &sorted);
 	if (bounded->wanted > 0 && sorted.n >= bounded->wanted)
 	{
-		set_threshold(bounded, sorted.rids[bounded->wanted - 1]);
+		set_cutoff(bounded, sorted.rids[bounded->wanted - 1]);
 		sorted.n = bounded->wanted;
 	}
 	runs_write(runs, sink->batch, &sorted);
 	sink_batch_spilled(sink);
 
-	/* the wanted rows do not fit memory: without a threshold, sort all rows */
-	if (!bounded->have_threshold)
+	/* the wanted rows do not fit memory: without a cutoff, sort all rows */
+	if (!bounded->have_cutoff)
 		bounded->wanted = 0;
 	return SINK_TAKEN;
 }
@@ -626,7 +626,7 @@ bounded_end(Sink *sink)
 {
 	BoundedSink *bounded = (BoundedSink *) sink;
 
-	bulk_free(sink->env->bulk, &bounded->threshold_row);
+	bulk_free(sink->env->bulk, &bounded->cutoff_row);
 	bulk_free(sink->env->bulk, &bounded->kept);
 	top_rows_end(&bounded->top);
 }
@@ -640,17 +640,17 @@ static const SinkMethods bounded_methods = {
 };
 
 void
-sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint64 *shared_threshold)
+sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint64 *shared_cutoff)
 {
 	sink->base.methods = &bounded_methods;
 	sink->base.env = env;
 	sink->base.batch = batch;
 	sink->wanted = env->bound;
-	sink->have_threshold = false;
+	sink->have_cutoff = false;
 	sink->early = false;
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
-		sink->threshold_compared[c] = key_traits[sink->base.batch->keybuf.cols[c].kind].needs_comparator;
+		sink->cutoff_compared[c] = key_traits[sink->base.batch->keybuf.cols[c].kind].needs_comparator;
 	/* computed keys may differ between processes */
-	sink->shared_threshold = key_traits[sink->base.batch->keybuf.cols[0].kind].computed ? NULL : shared_threshold;
+	sink->shared_cutoff = key_traits[sink->base.batch->keybuf.cols[0].kind].computed ? NULL : shared_cutoff;
 	sink->insert = top_rows_suit(env, &batch->keybuf);
 }

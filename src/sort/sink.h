@@ -84,7 +84,7 @@ typedef struct HostSink
 extern void sink_host_init(HostSink *sink, SortEnv *env, Batch *batch);
 
 /*
- * The sink of a bounded sort.  The threshold is the last wanted row so far: a row that
+ * The sink of a bounded sort.  The cutoff is the last wanted row so far: a row that
  * does not sort before it is dropped.
  */
 typedef struct BoundedSink
@@ -93,36 +93,36 @@ typedef struct BoundedSink
 
 	/*
 	 * Rows wanted: env->bound, until runs must be written without a
-	 * threshold.  Then 0: the sink takes all rows.
+	 * cutoff.  Then 0: the sink takes all rows.
 	 */
 	size_t		wanted;
-	bool		have_threshold;
-	bool		early;			/* the threshold's row comes again: rows equal to
+	bool		have_cutoff;
+	bool		early;			/* the cutoff's row comes again: rows equal to
 								 * it are taken */
-	uint64		threshold[KEY_MAX_COLUMNS]; /* its normalized keys */
-	bool		threshold_null[KEY_MAX_COLUMNS];
-	bool		threshold_inexact[KEY_MAX_COLUMNS]; /* equal keys may differ */
+	uint64		cutoff[KEY_MAX_COLUMNS]; /* its normalized keys */
+	bool		cutoff_null[KEY_MAX_COLUMNS];
+	bool		cutoff_inexact[KEY_MAX_COLUMNS]; /* equal keys may differ */
 
 	/* needs the comparator */
-	bool		threshold_compared[KEY_MAX_COLUMNS];
-	BulkBuf		threshold_row;	/* the row, unless its keys suffice */
+	bool		cutoff_compared[KEY_MAX_COLUMNS];
+	BulkBuf		cutoff_row;		/* the row, unless its keys suffice */
 	BulkBuf		kept;			/* working memory of batch_keep() */
-	pg_atomic_uint64 *shared_threshold; /* least of all participants */
+	pg_atomic_uint64 *shared_cutoff; /* least of all participants */
 	bool		insert;			/* insertion begins when there are many rows */
 	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;
 
-/* Begins a sort with env->bound.  shared_threshold is NULL if one process sorts. */
-extern void sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint64 *shared_threshold);
+/* Begins a sort with env->bound.  shared_cutoff is NULL if one process sorts. */
+extern void sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint64 *shared_cutoff);
 
 /* All rows are in: writes the keys of the kept rows to the key buffer. */
 extern void sink_bounded_buffer_keys(BoundedSink *sink);
 
 /*
  * The rows so far will come again: forgets them.  The last wanted row becomes the
- * threshold.  False if there were fewer rows than wanted.
+ * cutoff.  False if there were fewer rows than wanted.
  */
-extern bool sink_bounded_early_threshold(BoundedSink *sink);
+extern bool sink_bounded_early_cutoff(BoundedSink *sink);
 
 /* Does the sink keep rows outside the batch? */
 static inline bool

@@ -252,7 +252,7 @@ begin_event(SorterData *sorter, const SortBegin *begin)
 	}
 	if (env->bound > 0)
 	{
-		sink_bounded_begin(&sorter->bounded, env, &sorter->batch, begin->shared_threshold);
+		sink_bounded_begin(&sorter->bounded, env, &sorter->batch, begin->shared_cutoff);
 		return EVENT_BEGIN_BOUNDED;
 	}
 	return env->drop_duplicates ? EVENT_BEGIN_DISTINCT : EVENT_BEGIN;
@@ -293,7 +293,7 @@ sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 	sorter->rows_may_move = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
 		env->spec.memory == 0 && !again && sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
 	change_state(sorter, begin_event(sorter, begin));
-	/* an insertion by a comparator costs one comparison a row: an early threshold saves none */
+	/* an insertion by a comparator costs one comparison a row: an early cutoff saves none */
 	sorter->base.early_bound = sorter->bounded.insert && !sorter->batch.keybuf.cols[0].by_bytes ? 0 : bound;
 	sort_env_clock(env, &sorter->began);
 }
@@ -315,14 +315,14 @@ sorter_put_early(Sorter *base, RowPage *page)
 }
 
 void
-sorter_early_threshold(Sorter *base, int pages)
+sorter_early_cutoff(Sorter *base, int pages)
 {
 	SorterData *sorter = (SorterData *) base;
 	SortEnv    *env = &sorter->env;
 	SortReport	report = env->report;
 
 	/* the rows are counted when they come again */
-	if (sink_bounded_early_threshold(&sorter->bounded))
+	if (sink_bounded_early_cutoff(&sorter->bounded))
 		report.early_pages = pages;
 	report.memory_peak = Max(report.memory_peak, env->report.memory_peak);
 	env->report = report;

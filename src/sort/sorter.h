@@ -38,10 +38,10 @@ typedef struct SortBegin
 	bool		keep_duplicates;	/* the result has duplicates in spite of spec.distinct */
 
 	/*
-	 * Threshold of a bounded sort that participants share; begins as
+	 * Cutoff of a bounded sort that participants share; begins as
 	 * PG_UINT64_MAX.  NULL: this process sorts alone.
 	 */
-	pg_atomic_uint64 *shared_threshold;
+	pg_atomic_uint64 *shared_cutoff;
 
 	/*
 	 * Makes the sink to which all rows of the sort go.  NULL, or returns
@@ -59,16 +59,16 @@ extern void sorter_destroy(Sorter *sorter);
 extern void sorter_begin(Sorter *sorter, const SortBegin *begin);
 
 /*
- * An early threshold of a bounded sort: rows that will come again are put first, and the
+ * An early cutoff of a bounded sort: rows that will come again are put first, and the
  * last wanted row among them lets the sort drop the rows behind it from the beginning.
  *
  * sorter->early_bound is the number of wanted rows; 0: the sort, which has begun and has no
- * rows, takes no early threshold.  sorter_put_early() is false if memory is full.
- * sorter_early_threshold() forgets the rows, and takes the threshold if they are as many
+ * rows, takes no early cutoff.  sorter_put_early() is false if memory is full.
+ * sorter_early_cutoff() forgets the rows, and takes the cutoff if they are as many
  * as wanted.  The rows came from that number of pages, which EXPLAIN shows.
  */
 extern bool sorter_put_early(Sorter *sorter, RowPage *page);
-extern void sorter_early_threshold(Sorter *sorter, int pages);
+extern void sorter_early_cutoff(Sorter *sorter, int pages);
 
 /* Begins a failed sort again, on the CPU. */
 extern void sorter_begin_again(Sorter *sorter);

@@ -1,6 +1,6 @@
 # sorts.pl: parallel sorts in place of Gather Merge.
 #
-# Plans, rows in the stock Sort's order, EXPLAIN, rescans, a shared LIMIT threshold, errors and cancels.
+# Plans, rows in the stock Sort's order, EXPLAIN, rescans, a shared LIMIT cutoff, errors and cancels.
 use strict;
 use warnings;
 
@@ -89,7 +89,7 @@ like($none, qr/Custom Scan \(GpuSort Feed\) \(actual .* rows=50000(?:\.00)? loop
 like($none, qr/^ *Worker $_:  Sort Method: /m, "EXPLAIN ANALYZE: worker $_") for 0, 1;
 note $none;
 
-# LIMIT: participants share their threshold. The participant with the large keys waits until the other one has read all
+# LIMIT: participants share their cutoff. The participant with the large keys waits until the other one has read all
 # small keys. Then it keeps none of its rows, whether they are read by page or one by one.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE small_keys AS SELECT i AS k FROM generate_series(1, 20000) i;

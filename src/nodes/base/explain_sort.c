@@ -134,7 +134,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 		appendStringInfo(&buf, report->key_runs ? ", %d %s of keys merged" : ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");
 	if (report->early_pages > 0)
-		appendStringInfo(&buf, ", threshold from the last %d %s", report->early_pages,
+		appendStringInfo(&buf, ", cutoff from the last %d %s", report->early_pages,
 						 report->early_pages == 1 ? "page" : "pages");
 	if (report->ties > 0)
 		appendStringInfo(&buf, ", " UINT64_FORMAT " ties compared", report->ties);

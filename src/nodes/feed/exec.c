@@ -179,7 +179,7 @@ partial_sort_run(PartialSortState *partial)
 	const SortReport *report;
 	SortBegin	begin = {
 		.bound = ex != NULL ? ex->bound : partial->bound,.rows_expected = outer->plan->plan_rows,
-		.shared_threshold = ex != NULL ? &ex->first_bound : NULL
+		.shared_cutoff = ex != NULL ? &ex->first_bound : NULL
 	};
 	ExchangeSlot *slot = NULL;
 	int			me = 0;
