@@ -520,7 +520,7 @@ replace_node(Plan *plan, Above above)
 			return plan;
 		default:
 
-			/* an Agg's chain of grouping sets is never executed, and so is not walked */
+			/* the Aggs and Sorts in an Agg's chain are only descriptions of its grouping sets: skip them */
 			if (IsA(plan, Agg))
 				sort_below_aggregate((Agg *) plan);
 			else if (IsA(plan, Unique))

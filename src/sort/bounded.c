@@ -8,11 +8,10 @@
  * comparison of normalized keys rejects nearly every row.  In the worst case, descending
  * input, each row is sorted once among 2 * bound rows; a heap would sift it down.
  *
- * A row that equals the cutoff is rejected, because it came later.  This makes the
- * sort stable.  If equal normalized keys do not prove that rows are equal, because they
- * are inexact or not all key columns are buffered, the comparator compares the row with
- * the cutoff row.  A larger inexact key proves that the row sorts behind.  Keys that
- * cost more than a comparison are made only for rows that are kept.
+ * A row that equals the cutoff is rejected, because it came later.  This makes the sort
+ * stable.  Unequal normalized keys decide, also inexact ones.  If keys are equal, but
+ * inexact, or not all key columns are buffered, the comparator compares the row with the
+ * cutoff row.  Keys that cost more than a comparison are made only for rows that are kept.
  *
  * Of a heap page that has many more rows than wanted, only the rows that are among the
  * first rows of the page are taken.  So ascending and descending input store few rows.
@@ -23,8 +22,8 @@
  *
  * Where each row sorts before all earlier rows, nearly every row would be stored for a
  * while.  If the input can be read from its end, it gives an early cutoff: the last
- * wanted of some rows that come again.  Rows that equal it are taken, because it is one
- * of them.
+ * wanted row among some rows that come again.  Rows that equal it are taken, because the
+ * cutoff row itself comes again.
  *
  * Participants that sort together share the least first key of their cutoffs.  A row
  * with a larger key sorts behind the wanted number of rows of some participant.
@@ -40,7 +39,7 @@
 
 /*
  * Number of buffered rows at which unwanted rows are dropped, or insertion begins.  Until there
- * is a cutoff all rows are stored, so the first cutoff comes early.
+ * is a cutoff all rows are stored, so few rows suffice for the first one.
  */
 static inline size_t
 trigger(const BoundedSink *sink)

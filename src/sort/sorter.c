@@ -293,7 +293,7 @@ sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 	sorter->rows_may_move = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
 		env->spec.memory == 0 && !again && sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
 	change_state(sorter, begin_event(sorter, begin));
-	/* an insertion by a comparator costs one comparison a row: an early cutoff saves none */
+	/* no early cutoff where a comparator inserts rows: insertion already costs one comparison a row */
 	sorter->base.early_bound = sorter->bounded.insert && !sorter->batch.keybuf.cols[0].by_bytes ? 0 : bound;
 	sort_env_clock(env, &sorter->began);
 }
