@@ -11,9 +11,9 @@
  *	keys	Returned keys must ascend, and their checksum must be that of the keys that
  *			were sent.  The checksum adds up hashes that depend on a secret of the sort.
  *			Where the rows are their keys, no row is returned before all are checked.
- *	pairs	With SortSpec.proven each key comes back with its rid.  The checksum covers the
- *			pairs, and the rids of equal keys must ascend.  So the result is the one stable
- *			order of the rows, before the first row is returned.
+ *	pairs	With SortSpec.gpu_verified each key comes back with its rid.  The checksum
+ *			covers the pairs, and the rids of equal keys must ascend.  So the result is the
+ *			one stable order of the rows, before the first row is returned.
  *	groups	If the device drops duplicates, it returns the first key of each group and
  *			the number of its rows.  Keys must ascend strictly; the checksum that these
  *			keys have, each counted as often as its group has rows, must be that of the

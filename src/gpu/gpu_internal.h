@@ -277,7 +277,7 @@ typedef struct OffloadJob
 static inline const uint32 *
 device_pair_rids(const SortEnv *env, const uint32 *rids)
 {
-	return env->spec.proven ? rids : NULL;
+	return env->spec.gpu_verified ? rids : NULL;
 }
 
 /* Marks the result as not available. */

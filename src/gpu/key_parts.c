@@ -180,7 +180,7 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	dk->spec.mode = DEVICE_KEYS;
 	/* parts have a known number of rows: the result has duplicates */
 	dk->spec.drop = false;
-	dk->spec.want_keys = env->spec.keys_only || env->spec.proven || !dk->layout.layout.exact;
+	dk->spec.want_keys = env->spec.keys_only || env->spec.gpu_verified || !dk->layout.layout.exact;
 	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
 	if (part_rows >= PART_MIN_ROWS && part_rows < keybuf->n &&

@@ -22,8 +22,8 @@
  * are not exact (sorted keys come back, too, and ties are resolved), where duplicates are
  * dropped, and where the rows are their keys (only the checksum of all keys proves that they
  * are the input's).
- * It is also received first in an index build (SortSpec.proven): the keys come back with
- * their rids, because a wrong order in an index would outlive the statement.
+ * It is also received first in an index build (SortSpec.gpu_verified): the keys come back
+ * with their rids, because a wrong order in an index would outlive the statement.
  *
  * Duplicates of a sort with distinct columns are dropped by the device where keys are exact
  * and many duplicates are expected.  The first row of each group comes back, with its key and

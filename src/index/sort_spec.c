@@ -76,7 +76,7 @@ index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 	spec->node = PROGRESS_NO_NODE;
 	spec->timing = true;
 	spec->by_tid = true;
-	spec->proven = true;
+	spec->gpu_verified = true;
 	spec->within_limit = true;
 	return spec->keys != NULL;
 }

@@ -44,8 +44,8 @@ typedef struct SortSpec
 
 	/*
 	 * Memory limit of a nested sort or of one without a plan node; 0: use
-	 * work_mem.  Such a sort uses a GPU only if proven is set.  A nested sort
-	 * shows no progress.
+	 * work_mem.  Such a sort uses a GPU only if gpu_verified is set.  A
+	 * nested sort shows no progress.
 	 */
 	Size		memory;
 
@@ -54,7 +54,7 @@ typedef struct SortSpec
 	 * and the order of these pairs is checked in full before a row is
 	 * returned.
 	 */
-	bool		proven;
+	bool		gpu_verified;
 
 	/*
 	 * Rows have TIDs, and each participant puts its rows in TID order.  A

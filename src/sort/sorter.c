@@ -280,7 +280,7 @@ sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 	progress_begin(&env->progress, sort_is_nested(&env->spec) ? PROGRESS_UNSEEN : env->spec.node,
 				   rows_expected);
 	env->beside = 0;
-	env->device_failed = again || (env->spec.memory != 0 && !env->spec.proven);
+	env->device_failed = again || (env->spec.memory != 0 && !env->spec.gpu_verified);
 	memset(&env->report, 0, sizeof(SortReport));
 	env->report.device_failed = again;
 	env->report.bounded = (bound > 0);
