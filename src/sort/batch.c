@@ -21,15 +21,15 @@
 #include "sort/sink.h"
 #include "sort/sort_env.h"
 
-/* A batch that economizes grows until less than this part of its memory is free. */
+/* A batch that economizes grows until less than 1/LAST_PARTS of its memory is free. */
 #define LAST_PARTS	(4 * MEMORY_PARTS)
 
 /*
- * Bytes per row that sorting takes beside the key buffer: records, and scratch of
+ * Bytes per row that sorting takes in addition to the key buffer: records, and scratch of
  * slightly more than the same size.  Keys of more than 64 bits are sorted by packed
  * records first.  If they are then sorted whole, the key buffer is freed
- * before, unless it is needed afterwards (order_rows()).  Inexact keys may all be
- * equal; their ties are sorted by further words of the keys, beside the packed records.
+ * before, unless it is needed afterwards (order_rows()).  Inexact keys may all be equal:
+ * to sort their ties by further words takes memory in addition to the packed records.
  */
 static Size
 sort_cost(const KeyBuffer *keybuf, bool keeps_keys)
@@ -362,7 +362,7 @@ keybuf_stored_rows(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slo
 }
 
 /* ------------------------------------------------------------------------
- * A part of sinks that use a batch
+ * What the sinks that use a batch have in common
  * ------------------------------------------------------------------------
  */
 void

@@ -131,7 +131,7 @@ set_cutoff(BoundedSink *sink, uint32 last)
 
 		bulk_reserve(env->bulk, &sink->cutoff_row, row->t_len, 0);
 		memcpy(sink->cutoff_row.ptr, row, row->t_len);
-		env->beside = sink->cutoff_row.requested;
+		env->sink_bytes = sink->cutoff_row.requested;
 	}
 	sink->have_cutoff = true;
 	sink->early = false;
@@ -328,7 +328,7 @@ change_to_batch(BoundedSink *sink)
 		set_cutoff(sink, top_rows_last(top));
 	top_rows_end(top);
 	if (!sink->have_cutoff)
-		sink->base.env->beside = 0;
+		sink->base.env->sink_bytes = 0;
 }
 
 bool

@@ -2,7 +2,7 @@
  * memory_sort.c
  *	  Sorts one batch in memory: packs keys, chooses and runs a kernel, resolves ties.
  *
- * Most narrowed keys fit a 64-bit packed record beside their row id.  A longer key is
+ * Most narrowed keys fit a 64-bit packed record together with their row id.  A longer key is
  * truncated to the packed record first.  Its leading bits distinguish nearly all rows
  * unless the keys are skewed.  The few ties are resolved by comparison, which is much
  * cheaper than moving records of two or three times the size.  If a sample of the packed
@@ -436,7 +436,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 		verify_input_order(keybuf, &records.order);
 	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits) || !whole_keys_fit(env, batch, layout))
 	{
-		/* no room for keys beside scratch: ties are left to the rows */
+		/* no room for keys in addition to scratch: ties are left to the rows */
 		if (economizes)
 		{
 			sort_env_note_memory(env, batch_held(batch));
@@ -566,7 +566,7 @@ order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	records.exact = true;
 	bulk_reserve(env->bulk, &env->recs, records.n * sort_rec_size(records.format), 0);
 	pack_records(keybuf, layout, records.format, layout->total_bits, rid_bits, env->recs.ptr, &records.order);
-	/* sort_cost() does not count the keys of TIDs beside records and scratch */
+	/* sort_cost() counts records and scratch, but not the keys of TIDs */
 	if (!keybuf->keys_only && !gpusort_verify)
 	{
 		sort_env_note_memory(env, batch_held(batch));

@@ -60,7 +60,8 @@ extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *early, in
 
 /*
  * Sorts records that the caller has made, with the radix sort and this process's threads.
- * held: bytes that the caller holds beside env->recs.  False if work_mem has no room for scratch.
+ * held: bytes that the caller holds in addition to env->recs.  False if work_mem has no room
+ * for scratch.
  */
 extern bool order_records(SortEnv *env, SortProblem *problem, Size held);
 

@@ -181,7 +181,7 @@ row_is_long(Size piece, Size size)
 	return size > LONG_ROW_PIECES * piece;
 }
 
-/* Bytes for the rows that a reader decodes at a time, beside the headroom. */
+/* Bytes for the rows that a reader decodes at a time, in addition to the headroom. */
 static inline Size
 decoded_size(Size headroom)
 {

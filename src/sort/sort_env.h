@@ -22,7 +22,7 @@
 
 /*
  * Sorts of up to this many rows read no clock, except for EXPLAIN: the clock would cost
- * too much beside them.
+ * a good deal of their time.
  */
 #define SORT_TIMED_ROWS	1000
 
@@ -57,7 +57,7 @@ typedef struct SortEnv
 	bool		drop_duplicates;
 
 	/* changes while the sort runs */
-	Size		beside;			/* bytes that a sink holds beside the batch */
+	Size		sink_bytes;		/* bytes that a sink holds outside the batch */
 	bool		device_failed;	/* do not use a GPU; set when a GPU fails */
 	bool		timed;			/* read the clock */
 
@@ -85,11 +85,11 @@ sort_env_slot(SortEnv *env)
 	return env->row_slot;
 }
 
-/* Updates the memory peak: bytes, plus recs, scratch, and memory beside the batch. */
+/* Updates the memory peak: bytes, plus recs, scratch, and what a sink holds outside the batch. */
 static inline void
 sort_env_note_memory(SortEnv *env, Size bytes)
 {
-	Size		used = bytes + env->recs.requested + env->scratch.requested + env->beside;
+	Size		used = bytes + env->recs.requested + env->scratch.requested + env->sink_bytes;
 
 	env->report.memory_peak = Max(env->report.memory_peak, used);
 }

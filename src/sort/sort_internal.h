@@ -1,6 +1,6 @@
 /*
  * sort_internal.h
- *	  The parts of the sort engine, for its own files and for the GPU path.
+ *	  The modules of the sort engine, for its own files and for the GPU path.
  */
 #ifndef GPUSORT_SORT_SORT_INTERNAL_H
 #define GPUSORT_SORT_SORT_INTERNAL_H

@@ -279,7 +279,7 @@ sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 	env->rows_expected = rows_expected;
 	progress_begin(&env->progress, sort_is_nested(&env->spec) ? PROGRESS_UNSEEN : env->spec.node,
 				   rows_expected);
-	env->beside = 0;
+	env->sink_bytes = 0;
 	env->device_failed = again || (env->spec.memory != 0 && !env->spec.gpu_verified);
 	memset(&env->report, 0, sizeof(SortReport));
 	env->report.device_failed = again;
@@ -377,7 +377,7 @@ sorter_skip_returned(Sorter *base, TupleTableSlot *slot)
 
 /*
  * Would the batch's run exceed temp_file_limit?  Rows may be coded in fewer bytes.  An eighth
- * is added for parts of extents, and for what merges write.
+ * is added for extents that do not get full, and for what merges write.
  */
 static bool
 run_exceeds_limit(const SorterData *sorter)
@@ -674,7 +674,7 @@ merge_all_runs(SorterData *sorter)
 	sorter->sink->methods->end(sorter->sink);
 	sorter->sink = NULL;
 	free_all(sorter);
-	env->beside = 0;
+	env->sink_bytes = 0;
 	progress_phase(&env->progress, PROGRESS_MERGE);
 	sorter->result = runs_result(&sorter->runs, &sorter->space);
 }

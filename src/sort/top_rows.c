@@ -141,7 +141,7 @@ set_capacity(TopRows *top, size_t capacity)
 	top->capacity = capacity;
 	top->bytes = capacity * sizeof(TopRow) + nblocks * (sizeof(TopBlock) + sizeof(uint32)) +
 		order_size(capacity) * sizeof(uint32) + stored_size(capacity) * sizeof(TopStored);
-	top->env->beside = top->bytes;
+	top->env->sink_bytes = top->bytes;
 }
 
 bool
@@ -669,7 +669,7 @@ top_rows_begin(TopRows *top, SortEnv *env, Batch *batch, const uint32 *rids)
 		top->nfree = 0;
 		set_capacity(top, top->bound);
 	}
-	env->beside = top->bytes;
+	env->sink_bytes = top->bytes;
 	top->begin = order_size(top->capacity) / 2;
 	nblocks = (top->bound + TOP_BLOCK_ROWS - 1) / TOP_BLOCK_ROWS;
 	for (top->nfree = 0; top->nfree < block_count(top->capacity); top->nfree++)
