@@ -536,7 +536,7 @@ cluster_copy_sorted(const ClusterCopy *copy, IndexBuildCounters *counters, const
 		memcpy(keys, sort->spec.keys, sort->spec.nkeys * sizeof(KeyColumn));
 		sort->spec.desc = describe_rows(copy, keys, sort->spec.nkeys);
 		sort->spec.keys = keys;
-		sort->spec.by_tid = false;
+		sort->spec.ties_by_tid = false;
 		sort->spec.memory = (Size) maintenance_work_mem * 1024;
 		copy_sorted(sort);
 	}

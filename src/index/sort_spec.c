@@ -75,7 +75,7 @@ index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 	spec->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	spec->node = PROGRESS_NO_NODE;
 	spec->timing = true;
-	spec->by_tid = true;
+	spec->ties_by_tid = true;
 	spec->gpu_verified = true;
 	spec->within_limit = true;
 	return spec->keys != NULL;

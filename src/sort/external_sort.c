@@ -84,7 +84,7 @@ enter(Runs *runs)
 	{
 		runs->file = spill_open(runs->env->limit);
 		/* the padding of a row has its TID, or nothing that is needed */
-		runs->file->ignored = runs->env->spec.by_tid || runs->env->spec.tids ? 0 : PADDING_BYTES;
+		runs->file->ignored = runs->env->spec.ties_by_tid || runs->env->spec.tids ? 0 : PADDING_BYTES;
 	}
 	return old;
 }

@@ -22,7 +22,7 @@
  * Of rows that are equal in the distinct columns, the first is returned, if the owner
  * wants that.
  *
- * Equal rows are returned in the order of their streams, or of their TIDs (by_tid).
+ * Equal rows are returned in the order of their streams, or of their TIDs (ties_by_tid).
  *
  * Memory: a batch of items in each node.
  */
@@ -92,7 +92,7 @@ compare_equal_keys(const MergeTree *tree, MinimalTuple a, MinimalTuple b)
 	ItemPointerData tid_a;
 	ItemPointerData tid_b;
 
-	if (order != 0 || !tree->by_tid)
+	if (order != 0 || !tree->ties_by_tid)
 		return order;
 	row_get_tid(a, &tid_a);
 	row_get_tid(b, &tid_b);
@@ -251,7 +251,7 @@ merge_tree_create(MergeSource **sources, int n, uint32 batch, const SortSpec *sp
 	tree->batch = batch;
 	tree->wide = wide;
 	tree->exact = layout->exact;
-	tree->by_tid = spec->by_tid;
+	tree->ties_by_tid = spec->ties_by_tid;
 	tree->tiebreak = tiebreak;
 	tree->distinct = spec->distinct;
 	tree->test = distinct_test(distinct_columns(spec->keys, spec->distinct), layout,

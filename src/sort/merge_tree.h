@@ -47,7 +47,7 @@ typedef struct MergeTree
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	bool		exact;			/* equal keys mean equal rows */
 
-	bool		by_tid;			/* equal rows are ordered by their TIDs */
+	bool		ties_by_tid;	/* equal rows are ordered by their TIDs */
 	TieBreak   *tiebreak;
 	struct MergeNode *root;		/* NULL: there are no streams */
 
@@ -68,8 +68,8 @@ typedef struct MergeTree
 
 /*
  * Creates a merge of n streams, in the current memory context, for keys of this layout.
- * Among equal rows those of an earlier stream come first, or with spec->by_tid those with
- * the lesser TIDs.  tiebreak compares rows with equal keys; not used if keys are exact.
+ * Among equal rows those of an earlier stream come first, or with spec->ties_by_tid those
+ * with the lesser TIDs.  tiebreak compares rows with equal keys; not used if keys are exact.
  * With spec->distinct it drops rows that are equal in the distinct columns to the row before.
  */
 extern MergeTree *merge_tree_create(MergeSource **sources, int n, uint32 batch, const SortSpec *spec,

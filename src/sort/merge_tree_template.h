@@ -47,7 +47,7 @@ MERGE		(before) (MergeTree *tree, const MergeNode *node, const MergeNode *other)
 {
 	const		MERGE (Item) *item = (const MERGE (Item) *) node->items;
 	const		MERGE (Item) *other_item = (const MERGE (Item) *) other->items;
-	bool		exact = tree->exact && !tree->by_tid;
+	bool		exact = tree->exact && !tree->ties_by_tid;
 
 	return node->first < other->first ? !MERGE (b_first) (tree, item, other_item, exact) :
 		MERGE (b_first) (tree, other_item, item, exact);
@@ -123,7 +123,7 @@ MERGE		(merge) (MergeTree *tree, MergeNode *node)
 
 	while ((steps = Min(Min(a->n, b->n), tree->batch - n)) > 0)
 	{
-		if (tree->exact && !tree->by_tid)
+		if (tree->exact && !tree->ties_by_tid)
 			MERGE		(steps) (tree, a, b, items + n, steps, true);
 
 		else

@@ -840,7 +840,7 @@ create_tree(MergeState *state)
 		sources[r] = &state->runs[r].source;
 	}
 	/* runs are in input order, and so are the TIDs of equal rows */
-	spec.by_tid = false;
+	spec.ties_by_tid = false;
 	if (!state->env->drop_duplicates)
 		spec.distinct = 0;
 	state->tree = merge_tree_create(sources, state->nruns, 1, &spec, state->layout, state->env->tiebreak);

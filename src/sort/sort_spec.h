@@ -60,7 +60,7 @@ typedef struct SortSpec
 	 * Rows have TIDs, and each participant puts its rows in TID order.  A
 	 * merge of sorted shares then orders equal rows by TID.
 	 */
-	bool		by_tid;
+	bool		ties_by_tid;
 
 	/*
 	 * The sort fails instead of writing a run that would exceed

@@ -269,7 +269,7 @@ sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 
 	Assert(bound == 0 || !env->spec.keys_only);
 	Assert(bound == 0 || env->spec.distinct == 0);
-	bulk_begin(env->spec.by_tid);
+	bulk_begin(env->spec.ties_by_tid);
 	/* memory kept from the last execution may exceed the new limit */
 	if (limit < env->limit)
 		free_all(sorter);
@@ -517,7 +517,7 @@ economize(SorterData *sorter)
 	const SortEnv *env = &sorter->env;
 	DeviceState device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
 
-	return env->spec.by_tid && !env->spec.keys_only && sorter->state != SORTER_SEND_KEYS &&
+	return env->spec.ties_by_tid && !env->spec.keys_only && sorter->state != SORTER_SEND_KEYS &&
 		device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE && batch_economize(&sorter->batch);
 }
 
