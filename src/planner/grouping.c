@@ -1,7 +1,7 @@
 /*
  * grouping.c
- *	  DISTINCT, GROUP BY and UNION: paths above our sorts beside PostgreSQL's hash tables; parallel
- *	  sorts below groups and windows.
+ *	  DISTINCT, GROUP BY and UNION: paths above our sorts, which compete with PostgreSQL's hash
+ *	  tables; parallel sorts below groups and windows.
  *
  * PostgreSQL's costs count operators: a row costs the same in a hash table of a kilobyte and
  * of a gigabyte, and its own Sort is slower than ours.  After PostgreSQL has made its paths,
@@ -17,8 +17,8 @@
  * - a group, Unique or window above a Sort of the input in one process.  The Sort is replaced
  *	 where it is, so only a parallel sort is added.
  *
- * Other paths of PostgreSQL, as those that group in workers, are no peers: nothing is added
- * beside them.
+ * Other paths of PostgreSQL, as those that group in workers, are no peers: nothing is added to
+ * compete with them.
  *
  * PostgreSQL's paths and their costs stay as they are.  gpusort.plan_grouping = off adds
  * nothing.
@@ -510,11 +510,11 @@ make_rollup(PlannerInfo *root, List *sets, List *columns)
 	foreach(lc, sets)
 	{
 		const GroupingSetData *set = lfirst_node(GroupingSetData, lc);
-		List	   *places = NIL;
+		List	   *indexes = NIL;
 
 		for (int i = 0; i < list_length(set->set); i++)
-			places = lappend_int(places, i);
-		rollup->gsets = lappend(rollup->gsets, places);
+			indexes = lappend_int(indexes, i);
+		rollup->gsets = lappend(rollup->gsets, indexes);
 		rollup->numGroups += set->numGroups;
 	}
 	rollup->gsets_data = sets;

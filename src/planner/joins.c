@@ -1,6 +1,6 @@
 /*
  * joins.c
- *	  Merge joins of our sorts beside PostgreSQL's hash joins.
+ *	  Merge joins of our sorts, which compete with PostgreSQL's hash joins.
  *
  * PostgreSQL makes a merge join of two Sorts only if it is cheap at the costs of its own
  * Sort.  Its costs of a hash join ignore the CPU's caches.  After PostgreSQL has made the paths
@@ -13,9 +13,9 @@
  * Nothing is added, and little is computed,
  *
  * - if the hash table lies in the CPU's inner caches,
- * - beside a parallel hash join or another one in workers; also not for a part of a query's
- *	 joins that PostgreSQL may run in workers, because one process would then run what lies
- *	 above,
+ * - if the hash join runs in workers; also not for a join of some, not all, of the query's
+ *	 relations that PostgreSQL may run in workers, because one process would then run what
+ *	 lies above,
  * - for joins that need a parameter of another relation, and those of a relation that is made
  *	 unique: a semijoin by merging is the same.
  */

@@ -89,7 +89,7 @@ path_has_target(const Path *path, const PathTarget *target)
 /* ------------------------------------------------------------------------
  * Costs of our paths
  *
- * A path of ours stands beside a path of PostgreSQL that does the same work, its peer.  It
+ * A path of ours competes with a path of PostgreSQL that does the same work, its peer.  It
  * costs what the peer costs above their input, times its predicted time divided by the
  * peer's.  So it costs more than its input, and less than the peer if it is faster.
  * docs/design/cost-model.md has the rule.

@@ -55,13 +55,13 @@
 
 static planner_hook_type prev_planner_hook = NULL;
 
-/* The context of a node: its ancestors in the plan. */
-typedef struct Above
+/* What the ancestors of a node in the plan mean for it. */
+typedef struct NodeContext
 {
 	Limit	   *limit;			/* Limit that bounds the node; or NULL */
 	bool		gather;			/* a Gather separates limit from the node */
 	bool		rewind;			/* the node may be rescanned or read backwards */
-} Above;
+} NodeContext;
 
 /* Is a second call of the function observable?  Only built-in functions are trusted. */
 static bool
@@ -83,18 +83,18 @@ limit_expr_is_local(Node *expr, void *context)
 
 /* The reason why this Sort must stay, or NULL.  Fills keys[]. */
 static const char *
-sort_refusal(Sort *sort, Above above, KeyColumn *keys)
+sort_refusal(Sort *sort, NodeContext context, KeyColumn *keys)
 {
 	if (sort->plan.plan_rows < gpusort_min_rows)
 		return "fewer rows are estimated than gpusort.min_rows";
 
-	if (above.limit != NULL)
+	if (context.limit != NULL)
 	{
-		if (above.gather && (limit_expr_is_local(above.limit->limitCount, NULL) ||
-							 limit_expr_is_local(above.limit->limitOffset, NULL)))
+		if (context.gather && (limit_expr_is_local(context.limit->limitCount, NULL) ||
+							   limit_expr_is_local(context.limit->limitOffset, NULL)))
 			return "the LIMIT above it is not known to parallel workers";
-		if (expr_has_refused(above.limit->limitCount, function_has_effects) ||
-			expr_has_refused(above.limit->limitOffset, function_has_effects))
+		if (expr_has_refused(context.limit->limitCount, function_has_effects) ||
+			expr_has_refused(context.limit->limitOffset, function_has_effects))
 			return "the LIMIT above it may change or have effects";
 	}
 
@@ -327,13 +327,13 @@ parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys
  * a cost of starting workers the answer is always yes.
  */
 static bool
-exchange_pays(const Plan *top, const Plan *input, int workers, Above above)
+exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext context)
 {
 	Cost		own = top->total_cost - input->total_cost - parallel_setup_cost;
 
 	if (workers <= 0 || parallel_setup_cost == 0)
 		return workers > 0;
-	if (above.limit == NULL && top->plan_rows < (double) workers * EXCHANGE_ROWS_WORKER)
+	if (context.limit == NULL && top->plan_rows < (double) workers * EXCHANGE_ROWS_WORKER)
 		return false;
 	return workers < EXCHANGE_TWO_LEVEL_WORKERS || !parallel_leader_participation ||
 		EXCHANGE_SAVES * own >= input->total_cost / (workers + 1);
@@ -378,85 +378,85 @@ log_refusal(const Sort *sort, const char *refusal)
 }
 
 static Plan *
-replace_sort(Sort *sort, Above above)
+replace_sort(Sort *sort, NodeContext context)
 {
 	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
 	Plan	   *child = sort->plan.lefttree;
-	const char *refusal = sort_refusal(sort, above, keys);
+	const char *refusal = sort_refusal(sort, context, keys);
 
 	if (refusal != NULL)
 	{
 		log_refusal(sort, refusal);
 		return &sort->plan;
 	}
-	if (IsA(child, Gather) && !above.rewind && parallel_possible((Gather *) child))
+	if (IsA(child, Gather) && !context.rewind && parallel_possible((Gather *) child))
 	{
 		Gather	   *gather = (Gather *) child;
 
-		if (exchange_pays(&sort->plan, gather->plan.lefttree, gather->num_workers, above))
-			return parallel_from_gather(sort, gather, keys, above.limit);
+		if (exchange_pays(&sort->plan, gather->plan.lefttree, gather->num_workers, context))
+			return parallel_from_gather(sort, gather, keys, context.limit);
 	}
-	return make_gpusort(sort, keys, above.limit);
+	return make_gpusort(sort, keys, context.limit);
 }
 
 static Plan *
-replace_incremental_sort(IncrementalSort *incremental, Above above)
+replace_incremental_sort(IncrementalSort *incremental, NodeContext context)
 {
 	KeyColumn  *keys = palloc(incremental->sort.numCols * sizeof(KeyColumn));
-	const char *refusal = sort_refusal(&incremental->sort, above, keys);
+	const char *refusal = sort_refusal(&incremental->sort, context, keys);
 
 	if (refusal == NULL)
-		return make_incremental(incremental, keys, above.limit);
+		return make_incremental(incremental, keys, context.limit);
 	log_refusal(&incremental->sort, refusal);
 	return &incremental->sort.plan;
 }
 
 /* Replaces a Gather Merge and the Sort below it.  The Sort's subplan is replaced already. */
 static Plan *
-replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
+replace_gather_merge(GatherMerge *merge, Sort *sort, NodeContext context)
 {
 	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
-	const char *refusal = sort_refusal(sort, above, keys);
+	const char *refusal = sort_refusal(sort, context, keys);
 
 	if (refusal != NULL)
 		log_refusal(sort, refusal);
-	else if (exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, above))
-		return parallel_from_gather_merge(merge, sort, keys, above.limit);
+	else if (exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, context))
+		return parallel_from_gather_merge(merge, sort, keys, context.limit);
 	else
 	{
 		/* workers can evaluate constants */
-		bool		known = above.limit != NULL &&
-			limit_is_constant(above.limit->limitCount, above.limit->limitOffset);
+		bool		known = context.limit != NULL &&
+			limit_is_constant(context.limit->limitCount, context.limit->limitOffset);
 
-		merge->plan.lefttree = make_gpusort(sort, keys, known ? above.limit : NULL);
+		merge->plan.lefttree = make_gpusort(sort, keys, known ? context.limit : NULL);
 	}
 	return &merge->plan;
 }
 
-static Plan *replace_walk(Plan *plan, Above above);
+static Plan *replace_walk(Plan *plan, NodeContext context);
 
 static void
-replace_list(List *plans, Above above)
+replace_list(List *plans, NodeContext context)
 {
 	ListCell   *lc;
 
 	foreach(lc, plans)
-		lfirst(lc) = replace_walk(lfirst(lc), above);
+		lfirst(lc) = replace_walk(lfirst(lc), context);
 }
 
 /* Replaces a node and the nodes below it. */
 static Plan *
-replace_node(Plan *plan, Above above)
+replace_node(Plan *plan, NodeContext context)
 {
-	Above		none = {0};
-	Above		rows = {.rewind = above.rewind};
+	NodeContext none = {0};
+	NodeContext rows = {.rewind = context.rewind};
 
 	switch (nodeTag(plan))
 	{
 		case T_Limit:
 			{
 				Limit	   *limit = (Limit *) plan;
-				Above		below = rows;
+				NodeContext below = rows;
 
 				if (limit->limitCount != NULL &&
 					limit->limitOption != LIMIT_OPTION_WITH_TIES)
@@ -465,21 +465,21 @@ replace_node(Plan *plan, Above above)
 				return plan;
 			}
 		case T_Result:
-			plan->lefttree = replace_walk(plan->lefttree, above);
+			plan->lefttree = replace_walk(plan->lefttree, context);
 			return plan;
 		case T_SubqueryScan:
 			{
 				SubqueryScan *sub = (SubqueryScan *) plan;
 
 				sub->subplan = replace_walk(sub->subplan,
-											plan->qual == NIL ? above : rows);
+											plan->qual == NIL ? context : rows);
 				return plan;
 			}
 		case T_Append:
-			replace_list(((Append *) plan)->appendplans, above);
+			replace_list(((Append *) plan)->appendplans, context);
 			return plan;
 		case T_MergeAppend:
-			replace_list(((MergeAppend *) plan)->mergeplans, above);
+			replace_list(((MergeAppend *) plan)->mergeplans, context);
 			return plan;
 		case T_GatherMerge:
 			if (IsA(plan->lefttree, Sort))
@@ -487,22 +487,22 @@ replace_node(Plan *plan, Above above)
 				Sort	   *sort = (Sort *) plan->lefttree;
 
 				sort->plan.lefttree = replace_walk(sort->plan.lefttree, none);
-				return replace_gather_merge((GatherMerge *) plan, sort, above);
+				return replace_gather_merge((GatherMerge *) plan, sort, context);
 			}
-			above.gather = true;
-			plan->lefttree = replace_walk(plan->lefttree, above);
+			context.gather = true;
+			plan->lefttree = replace_walk(plan->lefttree, context);
 			return plan;
 		case T_Gather:
-			above.gather = true;
-			plan->lefttree = replace_walk(plan->lefttree, above);
+			context.gather = true;
+			plan->lefttree = replace_walk(plan->lefttree, context);
 			return plan;
 		case T_Sort:
 			plan->lefttree = replace_walk(plan->lefttree, none);
-			return replace_sort((Sort *) plan, above);
+			return replace_sort((Sort *) plan, context);
 		case T_IncrementalSort:
 			/* a rescan reads the child again */
 			plan->lefttree = replace_walk(plan->lefttree, rows);
-			return replace_incremental_sort((IncrementalSort *) plan, above);
+			return replace_incremental_sort((IncrementalSort *) plan, context);
 		case T_Material:
 		case T_Hash:
 			/* these nodes keep the rows, so no node below is rewound */
@@ -513,14 +513,14 @@ replace_node(Plan *plan, Above above)
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			rows.rewind = true;
 			plan->righttree = replace_walk(plan->righttree, rows);
-			return IsA(plan, MergeJoin) ? replace_merge_join((MergeJoin *) plan, above.rewind) : plan;
+			return IsA(plan, MergeJoin) ? replace_merge_join((MergeJoin *) plan, context.rewind) : plan;
 		case T_CustomScan:
 
 			/* a node of another extension may depend on the types of its children */
 			return plan;
 		default:
 
-			/* the Aggs and Sorts in an Agg's chain are only descriptions of its grouping sets: skip them */
+			/* skip an Agg's chain, which only describes its grouping sets */
 			if (IsA(plan, Agg))
 				sort_below_aggregate((Agg *) plan);
 			else if (IsA(plan, Unique))
@@ -536,7 +536,7 @@ replace_node(Plan *plan, Above above)
 }
 
 static Plan *
-replace_walk(Plan *plan, Above above)
+replace_walk(Plan *plan, NodeContext context)
 {
 	if (plan == NULL)
 		return NULL;
@@ -545,27 +545,27 @@ replace_walk(Plan *plan, Above above)
 	{
 		PlanOutput	output = plan_output(plan);
 
-		plan = replace_node(plan, above);
+		plan = replace_node(plan, context);
 		check_plan_output(&output, plan);
 		return plan;
 	}
 #else
-	return replace_node(plan, above);
+	return replace_node(plan, context);
 #endif
 }
 
 static void
 replace_plans(PlannedStmt *stmt, bool scroll)
 {
-	Above		above = {.rewind = scroll};
+	NodeContext context = {.rewind = scroll};
 	ListCell   *lc;
 
-	stmt->planTree = replace_walk(stmt->planTree, above);
+	stmt->planTree = replace_walk(stmt->planTree, context);
 	plan_drop_duplicates(stmt);
 	foreach(lc, stmt->subplans)
 	{
-		above.rewind = bms_is_member(foreach_current_index(lc) + 1, stmt->rewindPlanIDs);
-		lfirst(lc) = replace_walk(lfirst(lc), above);
+		context.rewind = bms_is_member(foreach_current_index(lc) + 1, stmt->rewindPlanIDs);
+		lfirst(lc) = replace_walk(lfirst(lc), context);
 	}
 }
 

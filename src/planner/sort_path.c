@@ -1,6 +1,6 @@
 /*
  * sort_path.c
- *	  Sort paths of ours beside PostgreSQL's, serial and parallel.
+ *	  Sort paths of ours, serial and parallel, which compete with PostgreSQL's.
  *
  * The paths are ordinary Sort and Gather Merge paths, whose nodes replace.c replaces
  * in the finished plan.  parallel/sort_cost.c predicts their times.  They cost what
@@ -415,7 +415,7 @@ limit_is_known(const Query *query)
 	return query->limitOption == LIMIT_OPTION_COUNT && limit_is_constant(query->limitCount, query->limitOffset);
 }
 
-/* Adds our sort beside PostgreSQL's Sort of the input in one process. */
+/* Adds a path of our sort, which competes with PostgreSQL's Sort of the input in one process. */
 static void
 add_order_by(PlannerInfo *root, RelOptInfo *rel, Path *input, const SortOffer *offer)
 {
