@@ -134,7 +134,7 @@ set_cutoff(BoundedSink *sink, uint32 last)
 		env->sink_bytes = sink->cutoff_row.requested;
 	}
 	sink->have_cutoff = true;
-	sink->early = false;
+	sink->early_cutoff = false;
 	if (sink->shared_cutoff != NULL && !sink->cutoff_null[0])
 		share_cutoff(sink, sink->cutoff[0]);
 }
@@ -201,8 +201,8 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 	if (!sink->have_cutoff)
 		return false;
 	if (equal)
-		return !sink->early;
-	return tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr) >= (sink->early ? 1 : 0);
+		return !sink->early_cutoff;
+	return tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr) >= (sink->early_cutoff ? 1 : 0);
 }
 
 /*
@@ -239,7 +239,7 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 	}
 	if (!keybuf->complete)
 		return 0;
-	return sink->early ? -1 : 1;
+	return sink->early_cutoff ? -1 : 1;
 }
 
 /* Are there so many rows that unwanted ones are dropped? */
@@ -339,8 +339,8 @@ sink_bounded_early_cutoff(BoundedSink *sink)
 	Sorted		sorted;
 
 	/*
-	 * With a cutoff, rows are compared with it and not inserted: nearly
-	 * all of them sort behind it.
+	 * With a cutoff, rows are compared with it and not inserted: nearly all
+	 * of them sort behind it.
 	 */
 	if (sink->top.on)
 		change_to_batch(sink);
@@ -357,7 +357,7 @@ sink_bounded_early_cutoff(BoundedSink *sink)
 		sink_bounded_begin(sink, sink->base.env, sink->base.batch, sink->shared_cutoff);
 		return false;
 	}
-	sink->early = true;
+	sink->early_cutoff = true;
 	return true;
 }
 
@@ -646,7 +646,7 @@ sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint
 	sink->base.batch = batch;
 	sink->wanted = env->bound;
 	sink->have_cutoff = false;
-	sink->early = false;
+	sink->early_cutoff = false;
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
 		sink->cutoff_compared[c] = key_traits[sink->base.batch->keybuf.cols[c].kind].needs_comparator;
 	/* computed keys may differ between processes */

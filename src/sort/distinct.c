@@ -3,7 +3,7 @@
  *	  Drops duplicates: of rows that are equal in the distinct columns, the first is kept.
  *
  * DISTINCT, UNION and GROUP BY want each value of some columns once.  If these are the
- * leading columns of the sort, the sort drops the other rows as early as it sees that
+ * leading columns of the sort, the sort drops the other rows as soon as it sees that
  * they are equal: when a batch is sorted, and when runs are merged.  Memory, files and
  * the exchange between processes then have one row of each value.
  *
@@ -11,10 +11,10 @@
  * are exact, neighbours with equal bits are equal.  Otherwise the rows of such neighbours
  * are compared by the sort's comparators, once all ties are resolved.
  *
- * Few values: the host sink is full early, at DISTINCT_EARLY_BYTES.  If a sample of the
- * buffered keys has many duplicates, the batch is sorted and its duplicates are dropped,
- * while it is in the cache.  The remaining rows keep their order in the arena and stand
- * before all later ones, so the first of equal rows is still the one that came first.
+ * Few values: the host sink is full before memory is, at DISTINCT_EARLY_BYTES.  If a sample
+ * of the buffered keys has many duplicates, the batch is sorted and its duplicates are
+ * dropped, while it is in the cache.  The remaining rows keep their order in the arena and
+ * stand before all later ones, so the first of equal rows is still the one that came first.
  * If few rows were dropped, the sort does not try again before memory is full.
  *
  * A device drops duplicates where keys are exact (src/gpu).  distinct_expected() tells it

@@ -391,8 +391,8 @@ merge_keys_into_run(Runs *runs, SpillRun **some, int n, bool flat)
 /*
  * Merges neighbouring runs, at most fan_in at a time, until no more than most runs remain.  All runs
  * are merged, in groups of equal size: the last merge has windows of as many rows for each run, and a
- * round ends with the first window that is empty.  A run with more rows than the others would end all
- * rounds early.
+ * round ends with the first window that is empty.  The window of a longer run would span a smaller
+ * range of keys, so each round would take few rows of the other runs.
  */
 static void
 reduce_runs(Runs *runs, int most, int fan_in)

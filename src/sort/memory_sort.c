@@ -622,7 +622,7 @@ report_presorted(SortEnv *env, const KeyBuffer *keybuf)
  * its result and is not handled here.
  */
 static bool
-presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *sorted)
+presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
@@ -633,8 +633,8 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted
 	if (keybuf->input_order.possible == 0 || env->spec.keys_only || gpusort_verify ||
 		gpusort_forced_algorithm() != NULL)
 		return false;
-	if (early != NULL)
-		sort_offload->end_keys(early);
+	if (keys_job != NULL)
+		sort_offload->end_keys(keys_job);
 	arena_trim(&batch->arena, env->bulk);
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
 	sort_env_note_memory(env, batch_held(batch));
@@ -674,7 +674,7 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted
  * ------------------------------------------------------------------------
  */
 OffloadJob *
-order_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *sorted)
+order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	KeyRange	ranges[KEY_MAX_COLUMNS];
@@ -691,7 +691,7 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *so
 		return NULL;
 
 	progress_phase(&env->progress, PROGRESS_SORT);
-	if (presorted_batch(env, batch, early, flags, sorted))
+	if (presorted_batch(env, batch, keys_job, flags, sorted))
 		return NULL;
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&layout, keybuf, ranges);
@@ -699,8 +699,9 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *so
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
-	if ((early != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) && !in_cache &&
-		sort_offload->sort_keys(env, batch, early, &layout, (flags & ORDER_MAY_STREAM) != 0, sorted, &streaming,
+	if ((keys_job != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
+		!in_cache &&
+		sort_offload->sort_keys(env, batch, keys_job, &layout, (flags & ORDER_MAY_STREAM) != 0, sorted, &streaming,
 								&refusal))
 	{
 		if (!env->spec.keys_only)
@@ -788,10 +789,10 @@ static const ResultMethods streamed_rows_methods = {
 };
 
 SortResult *
-order_result(SortEnv *env, Batch *batch, OffloadJob *early, int flags, ResultSpace *space)
+order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, ResultSpace *space)
 {
 	Sorted		sorted;
-	OffloadJob *streaming = order_batch(env, batch, early, flags, &sorted);
+	OffloadJob *streaming = order_batch(env, batch, keys_job, flags, &sorted);
 	SortResult *result;
 
 	if (env->bound > 0)

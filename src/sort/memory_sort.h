@@ -53,10 +53,10 @@ typedef enum OrderFlags
 } OrderFlags;
 
 /*
- * Sorts the rows of the batch.  early is an offload job that already has some of their
+ * Sorts the rows of the batch.  keys_job is an offload job that already has some of their
  * keys, or NULL; the function takes ownership.
  */
-extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *early, int flags, Sorted *sorted);
+extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted);
 
 /*
  * Sorts records that the caller has made, with the radix sort and this process's threads.
@@ -66,6 +66,6 @@ extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *early, in
 extern bool order_records(SortEnv *env, SortProblem *problem, Size held);
 
 /* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
-extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, int flags, ResultSpace *space);
+extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, ResultSpace *space);
 
 #endif							/* GPUSORT_SORT_MEMORY_SORT_H */

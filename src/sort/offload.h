@@ -54,10 +54,11 @@ typedef struct SortOffload
 
 	/*
 	 * As order_batch(), with the layout of the keys.  Called if a device is
-	 * ready or idle, or with early.  False if the sort stays on the host:
-	 * sets *refusal, and has ended early.
+	 * ready or idle, or with keys_job, which already has some of the keys.
+	 * False if the sort stays on the host: sets *refusal, and has ended
+	 * keys_job.
 	 */
-	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *early,
+	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *keys_job,
 							  const KeyLayout *layout, bool may_stream, Sorted *sorted,
 							  OffloadJob **streaming, OffloadRefusal *refusal);
 

@@ -92,22 +92,22 @@ typedef struct BoundedSink
 	Sink		base;
 
 	/*
-	 * Rows wanted: env->bound, until runs must be written without a
-	 * cutoff.  Then 0: the sink takes all rows.
+	 * Rows wanted: env->bound, until runs must be written without a cutoff.
+	 * Then 0: the sink takes all rows.
 	 */
 	size_t		wanted;
 	bool		have_cutoff;
-	bool		early;			/* the cutoff's row comes again: rows equal to
+	bool		early_cutoff;	/* the cutoff's row comes again: rows equal to
 								 * it are taken */
-	uint64		cutoff[KEY_MAX_COLUMNS]; /* its normalized keys */
+	uint64		cutoff[KEY_MAX_COLUMNS];	/* its normalized keys */
 	bool		cutoff_null[KEY_MAX_COLUMNS];
-	bool		cutoff_inexact[KEY_MAX_COLUMNS]; /* equal keys may differ */
+	bool		cutoff_inexact[KEY_MAX_COLUMNS];	/* equal keys may differ */
 
 	/* needs the comparator */
 	bool		cutoff_compared[KEY_MAX_COLUMNS];
 	BulkBuf		cutoff_row;		/* the row, unless its keys suffice */
 	BulkBuf		kept;			/* working memory of batch_keep() */
-	pg_atomic_uint64 *shared_cutoff; /* least of all participants */
+	pg_atomic_uint64 *shared_cutoff;	/* least of all participants */
 	bool		insert;			/* insertion begins when there are many rows */
 	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;

@@ -35,7 +35,7 @@ typedef struct SortReport
 	int			key_bits;		/* narrowed key width of the last kernel */
 	bool		bounded;
 	bool		inserted;		/* a bounded sort by insertion */
-	int			early_pages;	/* last pages that gave a cutoff */
+	int			cutoff_pages;	/* last pages that gave an early cutoff */
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		distinct;		/* duplicates were dropped */
 	uint64		dropped_in_batches; /* duplicates within a batch */

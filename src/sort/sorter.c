@@ -323,7 +323,7 @@ sorter_early_cutoff(Sorter *base, int pages)
 
 	/* the rows are counted when they come again */
 	if (sink_bounded_early_cutoff(&sorter->bounded))
-		report.early_pages = pages;
+		report.cutoff_pages = pages;
 	report.memory_peak = Max(report.memory_peak, env->report.memory_peak);
 	env->report = report;
 }

@@ -133,9 +133,9 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	if (report->runs > 0)
 		appendStringInfo(&buf, report->key_runs ? ", %d %s of keys merged" : ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");
-	if (report->early_pages > 0)
-		appendStringInfo(&buf, ", cutoff from the last %d %s", report->early_pages,
-						 report->early_pages == 1 ? "page" : "pages");
+	if (report->cutoff_pages > 0)
+		appendStringInfo(&buf, ", cutoff from the last %d %s", report->cutoff_pages,
+						 report->cutoff_pages == 1 ? "page" : "pages");
 	if (report->ties > 0)
 		appendStringInfo(&buf, ", " UINT64_FORMAT " ties compared", report->ties);
 	strlcpy(to->route, buf.data, sizeof(to->route));
