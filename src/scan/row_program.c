@@ -5,7 +5,7 @@
  * For each row the interpreter stores the tuple in a slot, deforms all columns up to the
  * last one used, and executes a step for each column, constant and function.  Where the
  * target list consists of columns, constants and function calls, a program reads the
- * columns from their places in the tuple and calls the functions.  It calls the same
+ * columns from the tuple and calls the functions.  It calls the same
  * functions in the same order, so that volatile functions and errors stay the same.
  *
  * A column, a constant or a result is stored where it is needed: in the row's values, or in
@@ -24,11 +24,11 @@
 #include "store/store.h"
 
 /* Where a value is stored. */
-typedef struct ProgramPlace
+typedef struct ProgramTarget
 {
 	Datum	   *value;
 	bool	   *isnull;
-} ProgramPlace;
+} ProgramTarget;
 
 /* Calls a function, whose arguments are stored. */
 typedef struct ProgramCall
@@ -37,7 +37,7 @@ typedef struct ProgramCall
 	PGFunction	function;
 	bool		strict;
 	int			nargs;
-	ProgramPlace to;
+	ProgramTarget to;
 } ProgramCall;
 
 struct RowProgram
@@ -58,10 +58,10 @@ struct RowProgram
  * ------------------------------------------------------------------------
  */
 
-static bool compile(RowProgram *program, Expr *expr, ProgramPlace to);
+static bool compile(RowProgram *program, Expr *expr, ProgramTarget to);
 
 static bool
-compile_call(RowProgram *program, Expr *expr, Oid function, Oid collation, List *args, ProgramPlace to)
+compile_call(RowProgram *program, Expr *expr, Oid function, Oid collation, List *args, ProgramTarget to)
 {
 	ProgramCall call = {.nargs = list_length(args),.to = to};
 	FmgrInfo   *flinfo = palloc0(sizeof(FmgrInfo));
@@ -80,7 +80,7 @@ compile_call(RowProgram *program, Expr *expr, Oid function, Oid collation, List 
 	{
 		NullableDatum *arg = &call.fcinfo->args[foreach_current_index(lc)];
 
-		if (!compile(program, lfirst(lc), (ProgramPlace) {&arg->value, &arg->isnull}))
+		if (!compile(program, lfirst(lc), (ProgramTarget) {&arg->value, &arg->isnull}))
 			return false;
 	}
 	program->calls[program->ncalls++] = call;
@@ -88,7 +88,7 @@ compile_call(RowProgram *program, Expr *expr, Oid function, Oid collation, List 
 }
 
 static bool
-compile_var(RowProgram *program, const Var *var, ProgramPlace to)
+compile_var(RowProgram *program, const Var *var, ProgramTarget to)
 {
 	ReaderColumn *column = &program->columns[program->ncolumns++];
 
@@ -100,9 +100,9 @@ compile_var(RowProgram *program, const Var *var, ProgramPlace to)
 	return true;
 }
 
-/* Compiles an expression whose value is stored at a place; false if it is of another kind. */
+/* Compiles an expression whose value is stored in a target; false if it is of another kind. */
 static bool
-compile(RowProgram *program, Expr *expr, ProgramPlace to)
+compile(RowProgram *program, Expr *expr, ProgramTarget to)
 {
 	check_stack_depth();
 	/* a binary-coercible type or another collation: the same bytes */
@@ -165,7 +165,7 @@ row_program_create(const Scan *plan, TupleDesc desc)
 		int			att = foreach_current_index(lc);
 
 		if (!compile(program, lfirst_node(TargetEntry, lc)->expr,
-					 (ProgramPlace) {&program->values[att], &program->isnull[att]}))
+					 (ProgramTarget) {&program->values[att], &program->isnull[att]}))
 			return NULL;
 	}
 	program->reader = column_reader_create(desc, program->columns, program->ncolumns);

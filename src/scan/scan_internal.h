@@ -106,7 +106,7 @@ extern void computed_scan_take(ComputedScan *scan);
 
 /*
  * Computes the next rows of the current heap page, which become rows of scan->page.  Stops
- * at a row that has no place there; *single is this row, valid until the next call, or
+ * at a row that does not fit the page; *single is this row, valid until the next call, or
  * NULL.  Returns the number of rows.
  */
 extern int	computed_scan_rows(ComputedScan *scan, TupleTableSlot **single);

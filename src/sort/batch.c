@@ -157,7 +157,7 @@ batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page)
 }
 
 bool
-batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i, PageKeyPlaces where)
+batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i, PageKeyPointers where)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	Arena	   *arena = &batch->arena;
@@ -246,7 +246,7 @@ batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf
 
 /* Finds the keys of a tuple whose key columns have no fixed offset. */
 static inline void
-walk_keys(const RowPage *page, int i, PageKeyPlaces where)
+walk_keys(const RowPage *page, int i, PageKeyPointers where)
 {
 	const TupleWalk *walk = page->key_walk;
 	WalkAt		at[WALK_MAX_STEPS];
@@ -268,7 +268,7 @@ walk_keys(const RowPage *page, int i, PageKeyPlaces where)
 }
 
 void
-row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where)
+row_page_find_keys(const RowPage *page, int first, PageKeyPointers where)
 {
 	for (int i = first; i < page->n; i++)
 	{
@@ -287,7 +287,7 @@ void
 row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWriter *writer, size_t at)
 {
 	const char *data[MaxHeapTuplesPerPage];
-	PageKeyPlaces where;
+	PageKeyPointers where;
 	int			i;
 
 	for (i = first; i < page->n && page_keys_fixed(&page->keys, page->tuples[i]); i++)

@@ -75,10 +75,10 @@ extern bool batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *pa
 
 /* Takes row i of a direct page; where has its keys.  False if there is no room. */
 extern bool batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i,
-							   PageKeyPlaces where);
+							   PageKeyPointers where);
 
 /* Finds the keys of rows [first, page->n). */
-extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where);
+extern void row_page_find_keys(const RowPage *page, int first, PageKeyPointers where);
 
 /* Bytes that the batch takes with further rows, and that sorting its rows will take. */
 static inline Size

@@ -210,7 +210,7 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
  * wanted, < 0 if it is wanted, 0 if the keys do not decide.
  */
 static inline int
-compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces where, int i)
+compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPointers where, int i)
 {
 	const KeyBuffer *keybuf = &sink->base.batch->keybuf;
 
@@ -392,7 +392,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 }
 
 static SinkAnswer
-put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
+put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 {
 	Batch	   *batch = sink->base.batch;
 	int			cmp;
@@ -487,7 +487,7 @@ select_kth(uint64 *v, int n, int k)
  * would let all of them in.  Returns the number of rows kept.
  */
 static int
-keep_first_of_page(BoundedSink *sink, const RowPage *page, PageKeyPlaces where, uint16 *rows, int nrows)
+keep_first_of_page(BoundedSink *sink, const RowPage *page, PageKeyPointers where, uint16 *rows, int nrows)
 {
 	const KeyBufferColumn *col = &sink->base.batch->keybuf.cols[0];
 	const KeyMaker maker = sink->base.env->keys.makers[0];
@@ -539,7 +539,7 @@ static SinkAnswer
 bounded_put_page(Sink *sink, RowPage *page, int *done)
 {
 	BoundedSink *bounded = (BoundedSink *) sink;
-	PageKeyPlaces where;
+	PageKeyPointers where;
 	uint16		rows[MaxHeapTuplesPerPage];
 	int			nrows = 0;
 	uint64		limit = PG_UINT64_MAX;

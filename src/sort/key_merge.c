@@ -146,10 +146,10 @@ choose_key_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *f
 
 /* The kernel that sorts the records of a round, which come from this number of runs. */
 static const SortKernel *
-choose_kernel(size_t n, int parts)
+choose_kernel(size_t n, int sources)
 {
 	/* it merges few ascending sequences */
-	if (parts <= PRESORTED_MAX_RUNS)
+	if (sources <= PRESORTED_MAX_RUNS)
 		return &presorted_kernel;
 	return sort_algorithms[n < RADIX_MIN_RECORDS ? ALGORITHM_CPU_MERGE : ALGORITHM_CPU_RADIX].kernel;
 }
@@ -294,13 +294,13 @@ count_wide(const Key128 *keys, uint32 n, Key128 bound)
  * some, and the smallest key.
  */
 static size_t
-choose_keys(KeyMerge *merge, int *parts, Key128 *least)
+choose_keys(KeyMerge *merge, int *sources, Key128 *least)
 {
 	size_t		n = 0;
 	Key128		bound = 0;
 	bool		bounded = find_last_key(merge, &bound);
 
-	*parts = 0;
+	*sources = 0;
 	*least = ~(Key128) 0;
 	for (int r = 0; r < merge->nruns; r++)
 	{
@@ -318,7 +318,7 @@ choose_keys(KeyMerge *merge, int *parts, Key128 *least)
 			count_words(key_address(merge, r, run->first), run->n, bound);
 		*least = Min(*least, first);
 		n += run->taken;
-		(*parts)++;
+		(*sources)++;
 	}
 	return n;
 }
@@ -401,15 +401,15 @@ bits_of_key(Key128 key)
 	return hi != 0 ? 65 + pg_leftmost_one_pos64(hi) : (uint64) key != 0 ? 1 + pg_leftmost_one_pos64((uint64) key) : 0;
 }
 
-/* Sorts the n keys of this round, which come from some runs; returns their records. */
+/* Sorts the n keys of this round, which come from this number of runs; returns their records. */
 static void *
-sort_keys(KeyMerge *merge, size_t n, int parts, Key128 least)
+sort_keys(KeyMerge *merge, size_t n, int sources, Key128 least)
 {
 	SortEnv    *env = merge->env;
 	SortProblem problem = {0};
-	const SortKernel *kernel = choose_kernel(n, parts);
+	const SortKernel *kernel = choose_kernel(n, sources);
 
-	if (parts == 1)
+	if (sources == 1)
 	{
 		(void) make_key_records(merge, 0);
 		return env->recs.ptr;
@@ -420,7 +420,7 @@ sort_keys(KeyMerge *merge, size_t n, int parts, Key128 least)
 	problem.rids_ascending = true;
 	problem.order_known = true;
 	/* at most this number of descents */
-	problem.descents = parts - 1;
+	problem.descents = sources - 1;
 	problem.ascents = n;
 	bulk_reserve(env->bulk, &env->recs, merge->recs_size + kernel->scratch_bytes(&problem), merge->recs_size);
 	problem.recs = env->recs.ptr;
@@ -461,17 +461,17 @@ key_merge_next(KeyMerge *merge, const void **recs)
 
 	do
 	{
-		int			parts;
+		int			sources;
 		Key128		least;
 		void	   *sorted;
 
 		CHECK_FOR_INTERRUPTS();
 		for (int r = 0; r < merge->nruns; r++)
 			refill_window(merge, r);
-		n = choose_keys(merge, &parts, &least);
+		n = choose_keys(merge, &sources, &least);
 		if (n == 0)
 			break;
-		sorted = sort_keys(merge, n, parts, least);
+		sorted = sort_keys(merge, n, sources, least);
 		if (merge->env->drop_duplicates)
 			n = drop_same_keys(merge, &sorted, n);
 		*recs = sorted;

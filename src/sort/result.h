@@ -2,11 +2,10 @@
  * result.h
  *	  SortResult: returns the rows of a finished sort in order.
  *
- * There is a kind of result for each place of rows: row ids of rows in memory, sorted
- * keys, runs on disk, chunks that a device sends.  Each kind has methods.  Most kinds
- * also have a fast path in result_next() for the next row forward.  The executor chooses
- * a function with a constant kind once for a result, so that no row costs a test of the
- * kind.
+ * There is a kind of result for each form of sorted rows: row ids of rows in memory, keys,
+ * runs on disk, chunks that a device sends.  Each kind has methods.  Most kinds also have a
+ * fast path in result_next() for the next row forward.  The executor chooses a function
+ * with a constant kind once for a result, so that no row costs a test of the kind.
  */
 #ifndef GPUSORT_SORT_RESULT_H
 #define GPUSORT_SORT_RESULT_H

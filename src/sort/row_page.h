@@ -47,7 +47,7 @@ struct RowPage
 };
 
 /* Addresses of the keys of a page's rows, by column; NULL for an SQL NULL. */
-typedef const char *PageKeyPlaces[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
+typedef const char *PageKeyPointers[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
 
 /*
  * Writes the keys of rows [first, page->n) to the key buffer, from entry at on.  The

@@ -84,12 +84,12 @@ run_writer_bytes(RunWriter *writer, const void *data, Size size)
 	write_full_buffer(writer);
 	while (size > 0)
 	{
-		Size		part = Min(size, writer->file->write - writer->used);
+		Size		len = Min(size, writer->file->write - writer->used);
 
-		memcpy(writer->buf + writer->used, from, part);
-		writer->used += part;
-		from += part;
-		size -= part;
+		memcpy(writer->buf + writer->used, from, len);
+		writer->used += len;
+		from += len;
+		size -= len;
 		write_full_buffer(writer);
 	}
 }
@@ -386,12 +386,12 @@ copy_row_end(RunReader *reader, Size size)
 {
 	while (size > 0)
 	{
-		Size		part = Min(size, reader->input_len - reader->input_pos);
+		Size		len = Min(size, reader->input_len - reader->input_pos);
 
-		memcpy(reader->buf + reader->len, reader->input + reader->input_pos, part);
-		reader->len += part;
-		reader->input_pos += part;
-		size -= part;
+		memcpy(reader->buf + reader->len, reader->input + reader->input_pos, len);
+		reader->len += len;
+		reader->input_pos += len;
+		size -= len;
 		if (size > 0 && !read_input(reader))
 			run_is_corrupt();
 	}
@@ -513,7 +513,7 @@ run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size)
 	{
 		uint32		extent = pos / extent_size;
 		Size		offset = pos % extent_size;
-		Size		part = Min(size, extent_size - offset);
+		Size		len = Min(size, extent_size - offset);
 
 		if (extent != cursor->buffered)
 		{
@@ -521,10 +521,10 @@ run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size)
 			spill_read(cursor->file, cursor->run, extent, cursor->buf);
 			cursor->buffered = extent;
 		}
-		memcpy(to, cursor->buf + offset, part);
-		to = (char *) to + part;
-		pos += part;
-		size -= part;
+		memcpy(to, cursor->buf + offset, len);
+		to = (char *) to + len;
+		pos += len;
+		size -= len;
 	}
 }
 

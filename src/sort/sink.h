@@ -50,8 +50,8 @@ typedef struct SinkMethods
 
 	/*
 	 * Optional: only for sinks that keep rows outside the batch.  The sink is
-	 * full; makes room in another part.  SINK_FULL: the sorter must drain the
-	 * sink to the host.
+	 * full; makes room in another part of the sort.  SINK_FULL: the sorter
+	 * must drain the sink to the host.
 	 */
 	SinkAnswer	(*next_part) (Sink *sink, Runs *runs);
 

@@ -521,7 +521,7 @@ economize(SorterData *sorter)
 		device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE && batch_economize(&sorter->batch);
 }
 
-/* A device is full: the next rows go to another part of the devices, or to the host. */
+/* A device is full: the next rows go to another part of the sort on a device, or to the host. */
 static void
 next_part(SorterData *sorter)
 {

@@ -157,20 +157,20 @@ spill_write(SpillFile *file, SpillRun *run, const char *data, Size size)
 	while (size > 0)
 	{
 		uint32		first = file->nfree > 0 ? file->free[--file->nfree] : file->nextents++;
-		Size		part = Min(size, file->extent);
+		Size		len = Min(size, file->extent);
 
 		extent_list_add(&run->extents, &run->nextents, &run->capacity, first);
 		/* at the file's end, extents are adjacent */
-		while (part < size && first + part / file->extent == file->nextents &&
+		while (len < size && first + len / file->extent == file->nextents &&
 			   file->nextents % file->segment_extents != 0)
 		{
 			extent_list_add(&run->extents, &run->nextents, &run->capacity, file->nextents++);
-			part += Min(size - part, file->extent);
+			len += Min(size - len, file->extent);
 		}
-		write_extents(file, first, data, part);
-		run->bytes += part;
-		data += part;
-		size -= part;
+		write_extents(file, first, data, len);
+		run->bytes += len;
+		data += len;
+		size -= len;
 	}
 }
 

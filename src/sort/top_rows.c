@@ -4,7 +4,7 @@
  *
  * Sorting batches of twice the bound needs several comparisons for each row, which is
  * slow when the comparator is needed.  Here a new row is compared with the last wanted
- * row.  If it sorts before that row, binary search finds its place.  If the previous row
+ * row.  If it sorts before that row, binary search finds its position.  If the previous row
  * became the first one, the new row is compared with the first row before the search:
  * descending input then costs one comparison for each row, for any bound.  The heap of
  * tuplesort.c needs one comparison, and two more for each level.
@@ -65,12 +65,12 @@ typedef struct NewRow
 	int			i;				/* row of the page */
 } NewRow;
 
-/* A place in the order: before row at of the block, or at its end. */
-typedef struct TopPlace
+/* Where a row is inserted into the order: before row at of the block, or at its end. */
+typedef struct TopPosition
 {
 	size_t		block;			/* index in the order */
 	uint32		at;
-} TopPlace;
+} TopPosition;
 
 /* Number of blocks.  All but the first and the last are at least half full. */
 static inline size_t
@@ -239,17 +239,17 @@ compare_new_row(TopRows *top, NewRow *new, const TopRow *row)
 	return cmp;
 }
 
-/* Finds the place of the new row.  False if it sorts behind all rows. */
+/* Finds the position of the new row.  False if it sorts behind all rows. */
 static bool
-find_place(TopRows *top, NewRow *new, TopPlace *place)
+find_position(TopRows *top, NewRow *new, TopPosition *position)
 {
 	size_t		from = 0;
 	size_t		to = top->nblocks;
 	uint32		begin;
 	uint32		end;
 
-	place->block = 0;
-	place->at = 0;
+	position->block = 0;
+	position->at = 0;
 	if (top->n == 0)
 		return true;
 	if (top->at_front)
@@ -275,7 +275,7 @@ find_place(TopRows *top, NewRow *new, TopPlace *place)
 		else
 			from = mid;
 	}
-	place->block = from;
+	position->block = from;
 	/* skip the first and the last row if they have been compared already */
 	begin = from > 0 || top->at_front ? 1 : 0;
 	end = order_block(top, from)->n - (from == top->nblocks - 1 ? 1 : 0);
@@ -288,7 +288,7 @@ find_place(TopRows *top, NewRow *new, TopPlace *place)
 		else
 			begin = mid + 1;
 	}
-	place->at = begin;
+	position->at = begin;
 	return true;
 }
 
@@ -498,38 +498,38 @@ add_block(TopRows *top, size_t block)
 	return order_block(top, block);
 }
 
-/* Inserts a row number at a place of the order. */
+/* Inserts a row number at a position of the order. */
 static inline void
-insert_number(TopRows *top, TopPlace place, uint32 number)
+insert_number(TopRows *top, TopPosition position, uint32 number)
 {
-	TopBlock   *block = top->nblocks == 0 ? add_block(top, 0) : order_block(top, place.block);
+	TopBlock   *block = top->nblocks == 0 ? add_block(top, 0) : order_block(top, position.block);
 
 	if (unlikely(block->n == TOP_BLOCK_ROWS))
 	{
-		if (place.block == 0 && place.at == 0)
+		if (position.block == 0 && position.at == 0)
 			block = add_block(top, 0);
-		else if (place.block == top->nblocks - 1 && place.at == TOP_BLOCK_ROWS)
+		else if (position.block == top->nblocks - 1 && position.at == TOP_BLOCK_ROWS)
 		{
 			block = add_block(top, top->nblocks);
-			place.at = 0;
+			position.at = 0;
 		}
 		else
 		{
-			TopBlock   *half = add_block(top, place.block + 1);
+			TopBlock   *half = add_block(top, position.block + 1);
 
-			block = order_block(top, place.block);
+			block = order_block(top, position.block);
 			half->n = TOP_BLOCK_ROWS / 2;
 			block->n -= half->n;
 			memcpy(half->rows, block->rows + block->n, half->n * sizeof(uint32));
-			if (place.at > block->n)
+			if (position.at > block->n)
 			{
-				place.at -= block->n;
+				position.at -= block->n;
 				block = half;
 			}
 		}
 	}
-	memmove(block->rows + place.at + 1, block->rows + place.at, (block->n - place.at) * sizeof(uint32));
-	block->rows[place.at] = number;
+	memmove(block->rows + position.at + 1, block->rows + position.at, (block->n - position.at) * sizeof(uint32));
+	block->rows[position.at] = number;
 	block->n++;
 	top->n++;
 }
@@ -550,29 +550,29 @@ drop_last(TopRows *top)
 	return number;
 }
 
-/* Inserts a stored row at its place; drops the last row if there are bound rows. */
+/* Inserts a stored row at its position; drops the last row if there are bound rows. */
 static inline void
-insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
+insert_row(TopRows *top, const NewRow *new, TopPosition position, uint32 rid)
 {
 	uint32		number = (uint32) top->n;
-	bool		first = place.block == 0 && place.at == 0;
+	bool		first = position.block == 0 && position.at == 0;
 	TopRow	   *row;
 
 	if (likely(top->n == top->bound))
 	{
 		number = drop_last(top);
-		/* the block of the place may have been removed */
-		if (place.block == top->nblocks && top->nblocks > 0)
+		/* the block of the position may have been removed */
+		if (position.block == top->nblocks && top->nblocks > 0)
 		{
-			place.block--;
-			place.at = TOP_BLOCK_ROWS;
+			position.block--;
+			position.at = TOP_BLOCK_ROWS;
 		}
 		if (top->nblocks > 0)
-			place.at = Min(place.at, order_block(top, place.block)->n);
+			position.at = Min(position.at, order_block(top, position.block)->n);
 	}
 	else if (unlikely(top->n == top->capacity))
 		set_capacity(top, Min(2 * top->capacity, top->bound));
-	insert_number(top, place, number);
+	insert_number(top, position, number);
 	row = &top->rows[number];
 	row->key = new->key;
 	row->rid = rid;
@@ -593,26 +593,26 @@ insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 static inline TopAnswer
 put_new_row(TopRows *top, NewRow *new)
 {
-	TopPlace	place;
+	TopPosition position;
 	uint32		rid;
 
 	if (unlikely(top->compared >= DECIDE_COMPARED))
 		decide_use_of_keys(top);
 	make_key(top, new);
-	if (!find_place(top, new, &place))
+	if (!find_position(top, new, &position))
 	{
 		top->at_front = false;
 		if (likely(top->n == top->bound))
 			return TOP_TAKEN;
-		place.block = top->nblocks - 1;
-		place.at = order_block(top, place.block)->n;
+		position.block = top->nblocks - 1;
+		position.at = order_block(top, position.block)->n;
 	}
 	if (unlikely(top->nstored == stored_size(top->capacity)) ||
 		(unlikely(arena_used(&top->batch->arena) >= BOUNDED_CUT_BYTES) && top->nstored >= 2 * top->bound))
 		compact_rows(top);
 	if (unlikely(!store_row(top, new, &rid)))
 		return TOP_FULL;
-	insert_row(top, new, place, rid);
+	insert_row(top, new, position, rid);
 	return TOP_TAKEN;
 }
 
@@ -701,7 +701,7 @@ top_rows_put_slot(TopRows *top, TupleTableSlot *slot)
 }
 
 TopAnswer
-top_rows_put_page(TopRows *top, RowPage *page, int i, PageKeyPlaces where)
+top_rows_put_page(TopRows *top, RowPage *page, int i, PageKeyPointers where)
 {
 	const char *p = where[0][i];
 	NewRow		new = {.null = p == NULL,.page = page,.i = i};

@@ -95,7 +95,7 @@ extern void top_rows_begin(TopRows *top, SortEnv *env, Batch *batch, const uint3
 
 /* Takes a row in a slot whose key columns are deformed, or row i of a page with its keys. */
 extern TopAnswer top_rows_put_slot(TopRows *top, TupleTableSlot *slot);
-extern TopAnswer top_rows_put_page(TopRows *top, RowPage *page, int i, PageKeyPlaces where);
+extern TopAnswer top_rows_put_page(TopRows *top, RowPage *page, int i, PageKeyPointers where);
 
 /*
  * The normalized key of the last wanted row.  False while there are fewer rows than

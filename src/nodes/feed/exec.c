@@ -151,7 +151,7 @@ send_rows(PartialSortState *partial, Sorter **sorter, int me)
 	sorter_end(*sorter);
 }
 
-/* A worker's part of a sort on the leader's device. */
+/* A worker's share of a sort on the leader's device. */
 static void
 partial_sort_run_device(PartialSortState *partial)
 {

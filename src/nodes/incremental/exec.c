@@ -72,7 +72,7 @@ typedef struct GroupBatch
 	size_t		n;				/* rows */
 	uint32		rids[GROUP_BATCH_ROWS];
 	bool		begins[GROUP_BATCH_ROWS];	/* the row is the first of its
-											 * group; by place */
+											 * group; by index */
 } GroupBatch;
 
 static Node *incremental_create_state(CustomScan *cscan);
