@@ -6,7 +6,7 @@
  * columns by which aggregates sort: those of DISTINCT, of ORDER BY in the call, of WITHIN
  * GROUP.  So no aggregate needs a sort of its own.  A DISTINCT aggregate skips a value that
  * is equal to the one before; percentile_cont() and its relatives take the values at some
- * places (ordered_set.c).
+ * positions (ordered_set.c).
  *
  * The node contains PostgreSQL's own AggState, which ExecInitAgg() makes of the Agg that
  * this node replaces.  Of it the node uses the transition and final functions, their
@@ -98,7 +98,7 @@ typedef struct AggregateState
 	Transition *transitions;
 	OrderedSet *set;			/* NULL: no ordered-set aggregate */
 	AttrNumber	set_attno;		/* its sort column */
-	bool		only_places;	/* nothing needs rows but the places of the set */
+	bool		only_wanted;	/* the set's wanted values are all that is needed */
 	bool		first_row_used; /* the result has columns of the group's first row */
 	bool		values_slot;	/* the first row's slot is virtual, all columns by value */
 	bool		minimal_slot;	/* ... has MinimalTuples */
@@ -452,7 +452,7 @@ advance(AggregateState *node, Transition *t, const TupleTableSlot *row, int firs
 				t->value = value;
 			break;
 		case TRANSITION_ORDERED_SET:
-			ordered_set_put(node->set, value, first < 1);
+			ordered_set_add(node->set, value, first < 1);
 			break;
 		default:
 			break;
@@ -642,10 +642,10 @@ take_group(AggregateState *node, TupleTableSlot *row)
 
 /*
  * The only group, if the number of its rows is known: takes the values of the ordered set at
- * the wanted places.  NULLs come first.
+ * the wanted positions.  NULLs come first.
  */
 static void
-take_places(AggregateState *node, TupleTableSlot *row, uint64 rows)
+take_wanted_values(AggregateState *node, TupleTableSlot *row, uint64 rows)
 {
 	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
 	ExprContext *econtext = node->agg->ss.ps.ps_ExprContext;
@@ -666,20 +666,20 @@ take_places(AggregateState *node, TupleTableSlot *row, uint64 rows)
 			keep_columns(node, row, first);
 		}
 	}
-	ordered_set_want(node->set, rows - at, econtext);
-	for (int64 place = 0; row != NULL; place++)
+	ordered_set_find_wanted(node->set, rows - at, econtext);
+	for (int64 position = 0; row != NULL; position++)
 	{
-		if (next < ordered_set_wanted(node->set) && ordered_set_place(node->set, next) == place)
-			ordered_set_give(node->set, next++, row->tts_values[att]);
-		if (node->only_places)
+		if (next < ordered_set_nwanted(node->set) && ordered_set_wanted_position(node->set, next) == position)
+			ordered_set_set_wanted(node->set, next++, row->tts_values[att]);
+		if (node->only_wanted)
 		{
-			int64		skip = next == ordered_set_wanted(node->set) ? 0 :
-				ordered_set_place(node->set, next) - place - 1;
+			int64		skip = next == ordered_set_nwanted(node->set) ? 0 :
+				ordered_set_wanted_position(node->set, next) - position - 1;
 
-			if (next == ordered_set_wanted(node->set))
+			if (next == ordered_set_nwanted(node->set))
 				break;
 			if (skip > 0)
-				place += skip_rows(node, skip);
+				position += skip_rows(node, skip);
 			row = aggregate_next_row(node);
 			continue;
 		}
@@ -690,7 +690,7 @@ take_places(AggregateState *node, TupleTableSlot *row, uint64 rows)
 		first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
 		keep_columns(node, row, first);
 	}
-	if (next < ordered_set_wanted(node->set))
+	if (next < ordered_set_nwanted(node->set))
 		elog(ERROR, "gpusort: a sort returned fewer rows than it had taken");
 	node->ended = true;
 }
@@ -772,7 +772,8 @@ static bool
 count_is_known(AggregateState *node, uint64 *rows)
 {
 	return node->ngroup == 0 && node->set != NULL && node->format.nulls_first &&
-		ordered_set_has_places(node->set, node->agg->ss.ps.ps_ExprContext) && gpusort_count_rows(node->outer, rows);
+		ordered_set_needs_positions(node->set, node->agg->ss.ps.ps_ExprContext) &&
+		gpusort_count_rows(node->outer, rows);
 }
 
 /* Takes a group that begins with this row; NULL: a group without rows. */
@@ -784,7 +785,7 @@ take_values(AggregateState *node, TupleTableSlot *row)
 	aggregate_begin_group(node);
 	if (row != NULL && count_is_known(node, &rows))
 	{
-		take_places(node, row, rows);
+		take_wanted_values(node, row, rows);
 		return;
 	}
 	if (row != NULL)
@@ -795,8 +796,8 @@ take_values(AggregateState *node, TupleTableSlot *row)
 	{
 		/* fractions may be columns of the group */
 		node->agg->ss.ps.ps_ExprContext->ecxt_outertuple = node->agg->ss.ss_ScanTupleSlot;
-		ordered_set_want(node->set, ordered_set_count(node->set), node->agg->ss.ps.ps_ExprContext);
-		ordered_set_read(node->set);
+		ordered_set_find_wanted(node->set, ordered_set_count(node->set), node->agg->ss.ps.ps_ExprContext);
+		ordered_set_take_kept(node->set);
 	}
 }
 
@@ -995,9 +996,9 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 		use_column(node, node->set_attno);
 		node->set = ordered_set_create(agg, node->set_attno, desc);
 	}
-	node->only_places = node->set != NULL && !ordered_set_has_mode(node->set);
+	node->only_wanted = node->set != NULL && !ordered_set_has_mode(node->set);
 	for (int i = 0; i < agg->numtrans; i++)
-		node->only_places &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
+		node->only_wanted &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
 	init_columns(node, desc);
 	init_reader(node, desc);
 	init_first_row(node, desc);

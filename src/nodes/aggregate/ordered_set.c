@@ -3,10 +3,10 @@
  *	  percentile_cont(), percentile_disc() and mode() of values that come in order.
  *
  * PostgreSQL's ordered-set aggregates put their input into a sort of their own.  Here the
- * rows come sorted, so the functions only need the values at some places of a group:
+ * rows come sorted, so the functions only need the values at some positions in a group:
  *
  * - If the number of values is known before they come, because the group is the whole
- *	 result of a sort, the caller passes the values at the wanted places only.
+ *	 result of a sort, the caller passes the values at the wanted positions only.
  * - Otherwise the values of the group are kept in an array, or in a tuplestore if the
  *	 array exceeds work_mem.  They are in order, so a tuplestore is read once, forward.
  * - mode() counts equal neighbours and keeps one value.
@@ -70,7 +70,7 @@ typedef struct SetCall
 /* A value that a call needs. */
 typedef struct WantedValue
 {
-	int64		place;			/* among the group's values, from 0 */
+	int64		position;		/* among the group's values, from 0 */
 	Datum		value;
 } WantedValue;
 
@@ -79,7 +79,7 @@ struct OrderedSet
 	int			ncalls;
 	SetCall    *calls;
 	bool		mode;			/* one is mode() */
-	bool		places;			/* one is not */
+	bool		by_position;	/* one is not */
 	AttrNumber	attno;			/* the sort column */
 	int16		typlen;
 	bool		typbyval;
@@ -96,7 +96,7 @@ struct OrderedSet
 	Tuplestorestate *store;		/* kept values if they exceed work_mem; or NULL */
 	TupleTableSlot *store_slot;
 
-	WantedValue *wanted;		/* by place */
+	WantedValue *wanted;		/* by position */
 	int			nwanted;
 	int			wanted_capacity;
 
@@ -199,7 +199,7 @@ ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc)
 		{
 			call->fraction = linitial(peragg->aggdirectargs);
 			call->fraction_expr = linitial(aggref->aggdirectargs);
-			set->places = true;
+			set->by_position = true;
 		}
 	}
 	set->row = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
@@ -222,14 +222,14 @@ ordered_set_compared(OrderedSet *set, const GroupColumn *column)
 }
 
 bool
-ordered_set_has_places(const OrderedSet *set, ExprContext *econtext)
+ordered_set_needs_positions(const OrderedSet *set, ExprContext *econtext)
 {
 	for (int i = 0; i < set->ncalls; i++)
 	{
 		if (!expr_is_quiet((Node *) set->calls[i].fraction_expr, econtext))
 			return false;
 	}
-	return set->places;
+	return set->by_position;
 }
 
 static void
@@ -262,7 +262,7 @@ ordered_set_begin_group(OrderedSet *set, bool keep, bool stable)
 	if (!set->typbyval || set->store != NULL || set->mode || set->capacity * sizeof(Datum) > 64 * 1024)
 		forget_values(set);
 	set->nwanted = 0;
-	set->keep = keep && set->places;
+	set->keep = keep && set->by_position;
 	set->stable = stable;
 	set->count = 0;
 	set->counted = false;
@@ -395,7 +395,7 @@ count_for_mode(OrderedSet *set, bool changed)
 }
 
 void
-ordered_set_put(OrderedSet *set, Datum value, bool changed)
+ordered_set_add(OrderedSet *set, Datum value, bool changed)
 {
 	if (set->mode)
 		count_for_mode(set, changed);
@@ -412,7 +412,7 @@ ordered_set_count(const OrderedSet *set)
 }
 
 /* ------------------------------------------------------------------------
- * Places
+ * Positions
  * ------------------------------------------------------------------------
  */
 
@@ -431,10 +431,10 @@ check_fraction(double fraction)
 				 errmsg("percentile value %g is not between 0 and 1", fraction)));
 }
 
-/* The places, from 0, between whose values a fraction lies, and how far it lies from the first. */
+/* The positions, from 0, between whose values a fraction lies, and how far it lies from the first. */
 static void
-fraction_places(SetFunction function, double fraction, int64 count, int64 *first, int64 *second,
-				double *proportion)
+fraction_positions(SetFunction function, double fraction, int64 count, int64 *first, int64 *second,
+				   double *proportion)
 {
 	*proportion = 0;
 	if (function == SET_DISC)
@@ -463,7 +463,7 @@ call_fractions(const SetCall *call, ArrayType **array, Datum **fractions, bool *
 }
 
 static void
-want_place(OrderedSet *set, int64 place)
+add_position(OrderedSet *set, int64 position)
 {
 	if (set->nwanted == set->wanted_capacity)
 	{
@@ -473,12 +473,12 @@ want_place(OrderedSet *set, int64 place)
 			repalloc(set->wanted, capacity * sizeof(WantedValue));
 		set->wanted_capacity = capacity;
 	}
-	set->wanted[set->nwanted++].place = place;
+	set->wanted[set->nwanted++].position = position;
 }
 
 /* An invalid fraction raises its error later, when the result is asked for. */
 static void
-want_fraction(OrderedSet *set, SetFunction function, double fraction)
+add_fraction_positions(OrderedSet *set, SetFunction function, double fraction)
 {
 	int64		first;
 	int64		second;
@@ -486,23 +486,23 @@ want_fraction(OrderedSet *set, SetFunction function, double fraction)
 
 	if (!fraction_is_valid(fraction))
 		return;
-	fraction_places(function, fraction, set->count, &first, &second, &proportion);
-	want_place(set, first);
+	fraction_positions(function, fraction, set->count, &first, &second, &proportion);
+	add_position(set, first);
 	if (second != first)
-		want_place(set, second);
+		add_position(set, second);
 }
 
 static int
-by_place(const void *a, const void *b)
+compare_positions(const void *a, const void *b)
 {
-	int64		x = ((const WantedValue *) a)->place;
-	int64		y = ((const WantedValue *) b)->place;
+	int64		x = ((const WantedValue *) a)->position;
+	int64		y = ((const WantedValue *) b)->position;
 
 	return x < y ? -1 : x > y;
 }
 
 static void
-want_call(OrderedSet *set, SetCall *call, ExprContext *econtext)
+add_call_positions(OrderedSet *set, SetCall *call, ExprContext *econtext)
 {
 	ArrayType  *array;
 	Datum	   *fractions;
@@ -514,19 +514,19 @@ want_call(OrderedSet *set, SetCall *call, ExprContext *econtext)
 		return;
 	if (!call->multi)
 	{
-		want_fraction(set, call->function, DatumGetFloat8(call->param));
+		add_fraction_positions(set, call->function, DatumGetFloat8(call->param));
 		return;
 	}
 	n = call_fractions(call, &array, &fractions, &isnull);
 	for (int i = 0; i < n; i++)
 	{
 		if (!isnull[i])
-			want_fraction(set, call->function, DatumGetFloat8(fractions[i]));
+			add_fraction_positions(set, call->function, DatumGetFloat8(fractions[i]));
 	}
 }
 
 void
-ordered_set_want(OrderedSet *set, int64 count, ExprContext *econtext)
+ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext)
 {
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	int			n = 0;
@@ -537,12 +537,12 @@ ordered_set_want(OrderedSet *set, int64 count, ExprContext *econtext)
 	for (int i = 0; i < set->ncalls; i++)
 	{
 		if (set->calls[i].function != SET_MODE)
-			want_call(set, &set->calls[i], econtext);
+			add_call_positions(set, &set->calls[i], econtext);
 	}
-	qsort(set->wanted, set->nwanted, sizeof(WantedValue), by_place);
+	qsort(set->wanted, set->nwanted, sizeof(WantedValue), compare_positions);
 	for (int i = 0; i < set->nwanted; i++)
 	{
-		if (n == 0 || set->wanted[n - 1].place != set->wanted[i].place)
+		if (n == 0 || set->wanted[n - 1].position != set->wanted[i].position)
 			set->wanted[n++] = set->wanted[i];
 	}
 	set->nwanted = n;
@@ -550,25 +550,25 @@ ordered_set_want(OrderedSet *set, int64 count, ExprContext *econtext)
 }
 
 int
-ordered_set_wanted(const OrderedSet *set)
+ordered_set_nwanted(const OrderedSet *set)
 {
 	return set->nwanted;
 }
 
 int64
-ordered_set_place(const OrderedSet *set, int i)
+ordered_set_wanted_position(const OrderedSet *set, int i)
 {
-	return set->wanted[i].place;
+	return set->wanted[i].position;
 }
 
 void
-ordered_set_give(OrderedSet *set, int i, Datum value)
+ordered_set_set_wanted(OrderedSet *set, int i, Datum value)
 {
 	set->wanted[i].value = copy_to_set(set, value);
 }
 
 void
-ordered_set_read(OrderedSet *set)
+ordered_set_take_kept(OrderedSet *set)
 {
 	int64		at = 0;
 
@@ -579,13 +579,13 @@ ordered_set_read(OrderedSet *set)
 
 		if (set->store == NULL)
 		{
-			wanted->value = set->values[wanted->place];
+			wanted->value = set->values[wanted->position];
 			continue;
 		}
-		if (!tuplestore_skiptuples(set->store, wanted->place - at, true) ||
+		if (!tuplestore_skiptuples(set->store, wanted->position - at, true) ||
 			!tuplestore_gettupleslot(set->store, true, true, set->store_slot))
 			elog(ERROR, "gpusort: a value of an ordered set is missing");
-		at = wanted->place + 1;
+		at = wanted->position + 1;
 		wanted->value = copy_to_set(set, slot_getattr(set->store_slot, 1, &isnull));
 	}
 }
@@ -613,10 +613,10 @@ argument_value(OrderedSet *set, const SetCall *call, Datum value, ExprContext *e
 }
 
 static Datum
-wanted_value(OrderedSet *set, const SetCall *call, int64 place, ExprContext *econtext)
+wanted_value(OrderedSet *set, const SetCall *call, int64 position, ExprContext *econtext)
 {
-	WantedValue key = {.place = place};
-	WantedValue *found = bsearch(&key, set->wanted, set->nwanted, sizeof(WantedValue), by_place);
+	WantedValue key = {.position = position};
+	WantedValue *found = bsearch(&key, set->wanted, set->nwanted, sizeof(WantedValue), compare_positions);
 
 	return argument_value(set, call, found->value, econtext);
 }
@@ -647,7 +647,7 @@ fraction_result(OrderedSet *set, const SetCall *call, double fraction, ExprConte
 	double		proportion;
 	Datum		value;
 
-	fraction_places(call->function, fraction, set->count, &first, &second, &proportion);
+	fraction_positions(call->function, fraction, set->count, &first, &second, &proportion);
 	value = wanted_value(set, call, first, econtext);
 	if (second == first)
 		return value;

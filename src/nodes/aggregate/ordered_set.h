@@ -27,33 +27,34 @@ extern void ordered_set_compared(OrderedSet *set, const GroupColumn *column);
  * Does another aggregate need values by their position?  And may its fractions be evaluated
  * before the rows are read?
  */
-extern bool ordered_set_has_places(const OrderedSet *set, ExprContext *econtext);
+extern bool ordered_set_needs_positions(const OrderedSet *set, ExprContext *econtext);
 
 /*
- * Begins a group.  keep: all values are put, and kept until the places are known.  stable:
+ * Begins a group.  keep: all values are added, and kept until the positions are known.  stable:
  * a value passed by reference stays where it is until the group's results are made.
  */
 extern void ordered_set_begin_group(OrderedSet *set, bool keep, bool stable);
 
 /* Takes the next value, which is not NULL.  changed: it differs from the one before. */
-extern void ordered_set_put(OrderedSet *set, Datum value, bool changed);
+extern void ordered_set_add(OrderedSet *set, Datum value, bool changed);
 
-/* The group's values that were put, or its count if that was known before. */
+/* The number of the group's values: those that were added, or all if it was known before. */
 extern int64 ordered_set_count(const OrderedSet *set);
 
 /*
  * The group has count values that are not NULL: evaluates the fractions, and determines the
- * places of the values that they need, in ascending order.
+ * positions of the values that they need, in ascending order.  ordered_set_nwanted() is
+ * their number.
  */
-extern void ordered_set_want(OrderedSet *set, int64 count, ExprContext *econtext);
-extern int	ordered_set_wanted(const OrderedSet *set);
-extern int64 ordered_set_place(const OrderedSet *set, int i);
+extern void ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext);
+extern int	ordered_set_nwanted(const OrderedSet *set);
+extern int64 ordered_set_wanted_position(const OrderedSet *set, int i);
 
-/* The value at wanted place i. */
-extern void ordered_set_give(OrderedSet *set, int i, Datum value);
+/* Sets the value at wanted position i. */
+extern void ordered_set_set_wanted(OrderedSet *set, int i, Datum value);
 
 /* Takes all wanted values from the kept values. */
-extern void ordered_set_read(OrderedSet *set);
+extern void ordered_set_take_kept(OrderedSet *set);
 
 /* The result of aggregate aggno of the AggState. */
 extern Datum ordered_set_result(OrderedSet *set, int aggno, ExprContext *econtext, bool *isnull);
