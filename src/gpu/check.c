@@ -34,7 +34,8 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
+#include "gpu/job_key.h"
+#include "gpu/key_mode.h"
 #include "miscadmin.h"
 
 /* How many rids ahead the bitmap's word is prefetched. */

@@ -1,12 +1,13 @@
 /*
  * device_layout.c
  *	  Layouts of keys that leave for a device before all rows are known; see
- *	  gpu_internal.h.
+ *	  device_layout.h.
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
+#include "gpu/device_layout.h"
 #include "key/key.h"
+#include "service/service.h"
 
 /* Sets *range to that of the column's type. */
 static void

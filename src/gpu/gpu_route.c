@@ -20,7 +20,8 @@
 
 #include "cost/cost.h"
 #include "cost/store.h"
-#include "gpu/gpu_internal.h"
+#include "gpu/job_route.h"
+#include "gpu/key_mode.h"
 #include "monitor/stat.h"
 #include "port/pg_bitutils.h"
 #include "service/service.h"

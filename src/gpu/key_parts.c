@@ -24,7 +24,10 @@
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "gpu/gpu_internal.h"
+#include "gpu/job_key.h"
+#include "gpu/job_route.h"
+#include "gpu/key_mode.h"
+#include "gpu/key_split.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "service/service.h"

@@ -19,7 +19,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "gpu/gpu_internal.h"
+#include "gpu/key_split.h"
 #include "key/key.h"
 #include "miscadmin.h"
 

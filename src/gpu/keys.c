@@ -40,7 +40,10 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
+#include "gpu/job_key.h"
+#include "gpu/job_route.h"
+#include "gpu/key_mode.h"
+#include "gpu/row_mode.h"
 #include "miscadmin.h"
 #include "service/service.h"
 #include "settings.h"

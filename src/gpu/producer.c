@@ -31,7 +31,9 @@
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "gpu/gpu_internal.h"
+#include "gpu/job_key.h"
+#include "gpu/job_route.h"
+#include "gpu/row_mode.h"
 #include "kernel/rec.h"
 #include "miscadmin.h"
 #include "service/service.h"

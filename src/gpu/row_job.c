@@ -15,7 +15,9 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
+#include "gpu/job_key.h"
+#include "gpu/job_route.h"
+#include "gpu/row_mode.h"
 #include "store/store.h"
 
 /* ------------------------------------------------------------------------

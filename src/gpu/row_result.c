@@ -11,7 +11,7 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
+#include "gpu/row_mode.h"
 #include "gpu/rows_read.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"

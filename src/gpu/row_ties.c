@@ -27,7 +27,7 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
+#include "gpu/row_mode.h"
 #include "gpu/rows_read.h"
 #include "miscadmin.h"
 #include "sort/sort.h"

@@ -42,7 +42,9 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
+#include "gpu/job_key.h"
+#include "gpu/job_route.h"
+#include "gpu/row_mode.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "store/store.h"

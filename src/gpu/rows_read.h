@@ -5,7 +5,7 @@
 #ifndef GPUSORT_GPU_ROWS_READ_H
 #define GPUSORT_GPU_ROWS_READ_H
 
-#include "gpu/gpu_internal.h"
+#include "gpu/row_mode.h"
 
 /* The next row of the chunk, checked; NULL if it is wrong, and then the device failed. */
 static inline MinimalTuple

@@ -1,0 +1,117 @@
+/*
+ * key_mode.h
+ *	  Key mode: keys and rids go to a device, and rids come back in order.
+ */
+#ifndef GPUSORT_GPU_KEY_MODE_H
+#define GPUSORT_GPU_KEY_MODE_H
+
+#include "gpu/device_layout.h"
+#include "gpu/gpu.h"
+
+/* A batch whose keys are on the device.  To the sort engine it is an OffloadJob. */
+typedef struct OffloadJob
+{
+	SortEnv    *env;
+	Batch	   *batch;
+	DeviceJob  *job;			/* NULL if parts is set */
+	DeviceJobSpec spec;
+	RouteFacts	facts;
+	RouteDecision decision;
+	DeviceLayout layout;		/* has ranges only if keys are sent ahead */
+	size_t		sent;			/* rows of the key buffer whose keys were sent */
+	size_t		per_chunk;		/* rows of a chunk on the way up */
+	KeyCheck	keys;
+	struct DeviceParts *parts;	/* several jobs (key_parts.c); NULL: one */
+	bool		at_once;		/* all rows were known when the job was opened */
+
+	/* on the way down */
+	bool		failed;			/* no more of the result can be read */
+	char		why[128];		/* reason of the failure */
+	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
+	uint32		max_rid;		/* greatest rid that was sent */
+	SortRecFormat format;		/* of the result's keys, in a sort without rows */
+	int			rid_bits;		/* ... as SORT_REC_PACKED */
+	bool		keep;			/* a chunk is appended to those before it */
+	size_t		down_per_chunk; /* rows of a chunk on the way down */
+	size_t		received;		/* rows that came back */
+	size_t		replaced;		/* rows of chunks that were not kept */
+	Key128		last_key;		/* of the last row that came back */
+	TieGroups	groups;			/* of rows with equal keys */
+} DeviceKeys;
+
+/* The rids that are checked together with their keys; NULL: keys are checked alone. */
+static inline const uint32 *
+device_pair_rids(const SortEnv *env, const uint32 *rids)
+{
+	return env->spec.gpu_verified ? rids : NULL;
+}
+
+/* Marks the result as not available. */
+static inline void
+device_keys_fail(DeviceKeys *dk, const char *why)
+{
+	if (!dk->failed)
+		strlcpy(dk->why, why, sizeof(dk->why));
+	dk->failed = true;
+	if (dk->job != NULL)
+		device_job_fail(dk->job, why);
+}
+
+/* Reports one job of the sort. */
+extern void device_keys_report(DeviceKeys *dk, const DeviceJob *job);
+
+/* ------------------------------------------------------------------------
+ * key_parts.c: keys that exceed one job or one GPU
+ * ------------------------------------------------------------------------
+ */
+
+/* Number of parts, if several GPUs are faster than one; otherwise 0. */
+extern int	device_parts_quicker(const DeviceKeys *dk);
+
+/*
+ * Opens the first job for keys that are sorted in parts: in at least at_least parts, and in
+ * more if a device has no room for parts of that size.  False if there is no room, or no
+ * gain over the CPU.
+ */
+extern bool device_parts_begin(DeviceKeys *dk, int at_least, double patience_us);
+
+/* Splits the keys and sends the first parts. */
+extern void device_parts_send(DeviceKeys *dk);
+
+/*
+ * The next chunk of the result, valid until device_parts_release().  False at the end, and
+ * if dk->failed is set.
+ */
+extern bool device_parts_next(DeviceKeys *dk, KeyChunk *chunk);
+extern void device_parts_release(DeviceKeys *dk);
+
+/* Closes all jobs, frees the split keys, and sets dk->parts to NULL. */
+extern void device_parts_end(DeviceKeys *dk);
+
+/* ------------------------------------------------------------------------
+ * check.c: checks of rids that a device returns
+ * ------------------------------------------------------------------------
+ */
+
+/* Bytes of the batch, its result and the bitmap of rids. */
+extern Size device_check_bytes(const SortEnv *env, const Batch *batch);
+
+/* Do these bytes fit the sort's memory limit? */
+extern bool device_check_fits(const SortEnv *env, const Batch *batch);
+
+/* Sets the bitmap to the rids of all buffered rows. */
+extern void device_check_begin(DeviceKeys *dk);
+
+/*
+ * Checks n rids that came back: each must be that of a row, and come for the first time.
+ * If false, the bitmap is as before the call.
+ */
+extern bool device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n);
+
+/*
+ * After the device failed and the CPU has sorted all rows: an ERROR if its first rows are
+ * not the ones that had been returned.
+ */
+extern void device_check_returned(DeviceKeys *dk, const Sorted *sorted, size_t returned);
+
+#endif							/* GPUSORT_GPU_KEY_MODE_H */
