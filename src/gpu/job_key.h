@@ -6,7 +6,7 @@
 #define GPUSORT_GPU_JOB_KEY_H
 
 #include "key/key.h"
-#include "store/row_mark.h"
+#include "store/store.h"
 
 /*
  * A key's part of a checksum.  It must not be linear in the key: otherwise keys 1, 2, 3 and
