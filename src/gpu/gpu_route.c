@@ -360,8 +360,8 @@ device_report_job(SortEnv *env, const DeviceJobReport *done)
 	report->decision.algorithm = algorithm;
 	report->sorted = algorithm != NULL;
 	report->key_bits = done->key_bits;
-	report->bytes_up += done->job->bytes_up;
-	report->device_sort_us += done->job->times.sort_us;
+	report->device.bytes_up += done->job->bytes_up;
+	report->device.sort_us += done->job->times.sort_us;
 	device_learn_job(done->job, done->facts, algorithm, done->at_once);
 }
 
@@ -380,12 +380,12 @@ device_keys_report(DeviceKeys *dk, const DeviceJob *job)
 void
 device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows)
 {
-	ReportDevice *device = env->report.devices;
+	ReportDevice *device = env->report.device.used;
 	int			index = device_shared->devices[job->slot->device].index;
 
 	while (device->parts > 0 && device->index != index)
 	{
-		if (++device == env->report.devices + REPORT_DEVICES)
+		if (++device == env->report.device.used + REPORT_DEVICES)
 			return;
 	}
 	device->index = index;
@@ -398,6 +398,6 @@ void
 device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why)
 {
 	device_log_failure(why);
-	env->device_failed = env->report.device_failed = true;
+	env->device_failed = env->report.device.failed = true;
 	gpusort_stat_fallback(algorithm);
 }

@@ -461,7 +461,7 @@ receive_chunk(DeviceKeys *dk, size_t *n)
 	}
 	dk->received += chunk.rows;
 	*n += chunk.rows;
-	dk->env->report.bytes_down += chunk.bytes;
+	dk->env->report.device.bytes_down += chunk.bytes;
 	release_key_chunk(dk);
 	return true;
 }
@@ -624,7 +624,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	if (dk == NULL)
 		return false;
 
-	env->report.early_rows += dk->sent;
+	env->report.device.early_rows += dk->sent;
 	sort_env_clock(env, &start);
 	ok = send_remaining(dk) && receive_result(dk, may_stream, sorted, &streams);
 	sort_env_clock(env, &end);
@@ -634,7 +634,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 		env->report.predicted_us += dk->decision.predicted_us;
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
 	}
-	env->report.device_batches += ok;
+	env->report.device.batches += ok;
 	if (!ok)
 	{
 		refusal->device = DEVICE_STATE_FAILED;

@@ -279,12 +279,12 @@ static bool
 keys_differ(const DeviceRows *dev)
 {
 	uint64		marks[EXAMINE_ROWS];
-	uint32		n = Min(dev->chunk_rows, EXAMINE_ROWS);
+	uint32		n = Min(dev->up.rows, EXAMINE_ROWS);
 	uint32		equal = 0;
 
 	for (uint32 i = 0; i < n; i++)
 	{
-		Key128		key = device_key_at(dev->chunk, dev->spec.key_width, i);
+		Key128		key = device_key_at(dev->up.chunk, dev->spec.key_width, i);
 
 		marks[i] = (uint64) (key >> 64) * ROW_MARK_HIGH ^ (uint64) key;
 	}
@@ -305,7 +305,7 @@ taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 	if (answer == SINK_TAKEN)
 	{
 		/* wait for more keys; if rows are long, a chunk has fewer */
-		if (dev->chunk == NULL || dev->chunk_rows < Min(EXAMINE_ROWS, dev->max_chunk_rows / 2))
+		if (dev->up.chunk == NULL || dev->up.rows < Min(EXAMINE_ROWS, dev->up.max_rows / 2))
 			return answer;
 		sink->examined = true;
 		if (keys_differ(dev))
@@ -353,10 +353,10 @@ producer_finish(Sink *sink, bool may_pause, ResultSpace *space)
 	{
 		device_rows_post(dev);
 		failed = !device_job_drain(dev->job) || failed;
-		dev->env->report.bytes_up = dev->job->bytes_up;
-		dev->env->report.device_rows = dev->rows;
+		dev->env->report.device.bytes_up = dev->job->bytes_up;
+		dev->env->report.device.rows = dev->rows;
 	}
-	dev->env->report.sent_to_device = true;
+	dev->env->report.device.one_job = true;
 	return result_device_rows_none(&space->stream, sink->env, failed);
 }
 

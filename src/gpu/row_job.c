@@ -29,7 +29,7 @@ void
 device_rows_fail(DeviceRows *dev)
 {
 	/* the chunk belonged to the job */
-	dev->chunk = NULL;
+	dev->up.chunk = NULL;
 	if (!dev->failed)
 	{
 		/* the failure of a producer is reported by the owner of its job */
@@ -43,13 +43,13 @@ device_rows_fail(DeviceRows *dev)
 static bool
 next_chunk_up(DeviceRows *dev)
 {
-	dev->chunk = device_job_next_up(dev->job);
-	if (dev->chunk == NULL)
+	dev->up.chunk = device_job_next_up(dev->job);
+	if (dev->up.chunk == NULL)
 		return false;
-	dev->chunk_rows = 0;
+	dev->up.rows = 0;
 	dev->base = dev->is_producer ? dev->units : 0;
-	dev->next = dev->chunk + dev->rows_at;
-	dev->end = dev->chunk + device_shared->chunk_size;
+	dev->up.next = dev->up.chunk + dev->up.rows_at;
+	dev->up.end = dev->up.chunk + device_shared->chunk_size;
 	return true;
 }
 
@@ -58,20 +58,20 @@ device_rows_post(DeviceRows *dev)
 {
 	DeviceChunkDesc desc;
 
-	if (dev->chunk == NULL || dev->chunk_rows == 0)
+	if (dev->up.chunk == NULL || dev->up.rows == 0)
 		return;
-	desc.rows = dev->chunk_rows;
-	desc.words_at = dev->words_at;
-	desc.rows_at = dev->rows_at;
-	desc.row_bytes = (uint32) (dev->next - (dev->chunk + dev->rows_at));
-	dev->chunk = NULL;
+	desc.rows = dev->up.rows;
+	desc.words_at = dev->up.words_at;
+	desc.rows_at = dev->up.rows_at;
+	desc.row_bytes = (uint32) (dev->up.next - (dev->up.chunk + dev->up.rows_at));
+	dev->up.chunk = NULL;
 	device_job_post(dev->job, &desc);
 }
 
 SinkAnswer
 device_rows_start_chunk(DeviceRows *dev, Size size)
 {
-	if (size > device_shared->chunk_size - dev->rows_at)
+	if (size > device_shared->chunk_size - dev->up.rows_at)
 		return SINK_FULL;
 	device_rows_post(dev);
 	if (next_chunk_up(dev))
@@ -188,11 +188,11 @@ device_rows_grow(DeviceRows *dev, Size size)
 void
 device_rows_layout_chunk(DeviceRows *dev, double row_bytes)
 {
-	dev->max_chunk_rows = (uint32) ((device_shared->chunk_size - 2 * DEVICE_PART_ALIGN) /
+	dev->up.max_rows = (uint32) ((device_shared->chunk_size - 2 * DEVICE_PART_ALIGN) /
 									(row_bytes + dev->spec.key_width / 8 + sizeof(uint32)));
-	dev->max_chunk_rows = Max(dev->max_chunk_rows, 1);
-	dev->words_at = device_part(dev->max_chunk_rows * (dev->spec.key_width / 8));
-	dev->rows_at = device_part(dev->words_at + dev->max_chunk_rows * sizeof(uint32));
+	dev->up.max_rows = Max(dev->up.max_rows, 1);
+	dev->up.words_at = device_part(dev->up.max_rows * (dev->spec.key_width / 8));
+	dev->up.rows_at = device_part(dev->up.words_at + dev->up.max_rows * sizeof(uint32));
 }
 
 bool
@@ -239,7 +239,7 @@ report_sort(DeviceRows *dev)
 	};
 
 	device_report_job(env, &done);
-	env->report.device_rows += dev->rows;
+	env->report.device.rows += dev->rows;
 	env->report.dropped_on_device += dev->rows - device_rows_down(dev);
 	device_report_part(env, dev->job, dev->rows);
 	sort_env_note_memory(env, batch_held(dev->batch) +
@@ -254,7 +254,8 @@ report_sort(DeviceRows *dev)
 static void
 note_returned(DeviceRows *dev, const RowStream *stream, const char *next_first)
 {
-	ReturnedChunk chunk = {dev->held_data, dev->held_rows - stream->left, dev->returned, dev->returned_sum};
+	ReturnedChunk chunk = {dev->down.data, dev->down.rows - stream->left, dev->down.returned,
+	dev->down.returned_sum};
 	bool		more = next_first != NULL &&
 		tiebreak_compare(dev->env->tiebreak, (MinimalTuple) stream->last,
 						 (MinimalTuple) next_first) == 0;
@@ -269,8 +270,8 @@ note_returned(DeviceRows *dev, const RowStream *stream, const char *next_first)
 static void
 release_held(DeviceRows *dev)
 {
-	dev->returned += dev->held_rows;
-	dev->held = false;
+	dev->down.returned += dev->down.rows;
+	dev->down.held = false;
 	device_job_release(dev->job);
 }
 
@@ -281,7 +282,7 @@ groups_are_right(DeviceRows *dev, const char *chunk, const DeviceChunkDesc *desc
 	const uint32 *ends = (const uint32 *) (chunk + desc->ends_at);
 	const char *row = chunk + desc->rows_at;
 	const char *end = chunk + device_shared->chunk_size;
-	bool		last = dev->returned + desc->rows == dev->job->rows_down;
+	bool		last = dev->down.returned + desc->rows == dev->job->rows_down;
 
 	if (!device_check_groups(&dev->keys, chunk, ends, dev->spec.key_width, desc->rows, last, dev->rows))
 		return false;
@@ -310,7 +311,7 @@ groups_are_right(DeviceRows *dev, const char *chunk, const DeviceChunkDesc *desc
 static char *
 next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 {
-	uint64		returned = dev->returned + (dev->held ? dev->held_rows : 0);
+	uint64		returned = dev->down.returned + (dev->down.held ? dev->down.rows : 0);
 	char	   *chunk = device_job_next_down(dev->job, desc);
 	uint64		sum;
 
@@ -320,7 +321,7 @@ next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
 	else if (chunk != NULL && (device_rows_down(dev) > dev->rows || desc->rows > device_rows_down(dev) - returned))
 		device_job_fail(dev->job, "the device sent too many rows");
-	else if (chunk != NULL && dev->held &&
+	else if (chunk != NULL && dev->down.held &&
 			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->secret, &sum))
 		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
 	return chunk;
@@ -339,10 +340,10 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 
 	if (dev->failed)
 		return false;
-	if (dev->held && !device_rows_notes_returned(dev))
+	if (dev->down.held && !device_rows_notes_returned(dev))
 		release_held(dev);
 	chunk = next_chunk_down(dev, stream, &desc);
-	if (dev->held)
+	if (dev->down.held)
 	{
 		note_returned(dev, stream, chunk == NULL || dev->job->failed ? NULL : chunk + desc.rows_at);
 		if (!dev->job->failed)
@@ -358,17 +359,17 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 		device_rows_fail(dev);
 		return false;
 	}
-	if (dev->returned == 0)
+	if (dev->down.returned == 0)
 		report_sort(dev);
-	dev->held = true;
-	dev->held_rows = desc.rows;
-	dev->held_data = stream->next = chunk + desc.rows_at;
+	dev->down.held = true;
+	dev->down.rows = desc.rows;
+	dev->down.data = stream->next = chunk + desc.rows_at;
 	stream->secret = dev->secret;
-	dev->returned_sum = stream->sum;
+	dev->down.returned_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
 	stream->left = dev->layout.layout.exact ? desc.rows : 0;
 	stream->behind = desc.rows - stream->left;
-	report->bytes_down += desc.rows_at + desc.row_bytes;
+	report->device.bytes_down += desc.rows_at + desc.row_bytes;
 	return true;
 }
 

@@ -17,11 +17,14 @@ typedef struct DeviceRows
 	/* A part that is read as a run.  It must be the first member. */
 	RunSource	source;
 	RowStream	stream;
-	const char *copy;			/* next byte to copy */
-	Size		copy_left;		/* bytes to copy from there on */
+	struct
+	{
+		const char *next;		/* next byte to copy */
+		Size		left;		/* bytes to copy from there on */
 
-	/* number of rows copied, the current one included, if ties are resolved */
-	uint64		copied;
+		/* number of rows copied, the current one included, if ties are resolved */
+		uint64		rows;
+	}			copy;
 	int			merged;			/* parts that are merged as runs; 0: none */
 	dlist_node	part;			/* link in DeviceRowsSink.closed */
 
@@ -41,13 +44,16 @@ typedef struct DeviceRows
 	bool		is_producer;	/* it fills the job of another process */
 
 	/* the chunk that is filled */
-	char	   *chunk;			/* NULL: none yet */
-	uint32		chunk_rows;
-	uint32		max_chunk_rows;
-	uint32		words_at;		/* offset of the rows' places in the chunk */
-	uint32		rows_at;		/* offset of the rows */
-	char	   *next;			/* where the next row is written */
-	char	   *end;
+	struct
+	{
+		char	   *chunk;		/* NULL: none yet */
+		uint32		rows;
+		uint32		max_rows;
+		uint32		words_at;	/* offset of the rows' places in the chunk */
+		uint32		rows_at;	/* offset of the rows */
+		char	   *next;		/* where the next row is written */
+		char	   *end;
+	}			up;
 
 	double		expected;		/* expected number of rows; 0: unknown */
 	uint64		rows;			/* rows that were sent */
@@ -64,11 +70,14 @@ typedef struct DeviceRows
 	KeyCheck	keys;			/* of the groups, if duplicates are dropped */
 
 	/* the chunk that is read */
-	bool		held;			/* there is such a chunk */
-	uint32		held_rows;
-	const char *held_data;		/* its first row */
-	uint64		returned;		/* rows of the chunks before it */
-	uint64		returned_sum;	/* sum of row_sum() of these rows */
+	struct
+	{
+		bool		held;		/* there is such a chunk */
+		uint32		rows;
+		const char *data;		/* its first row */
+		uint64		returned;	/* rows of the chunks before it */
+		uint64		returned_sum;	/* sum of row_sum() of these rows */
+	}			down;
 	struct TieResolver *resolver;	/* NULL: none, or not yet */
 	struct ReturnedRows *returned_rows; /* notes returned rows; or NULL */
 } DeviceRows;

@@ -185,13 +185,13 @@ next_checked_chunk(DeviceRows *dev)
 
 	if (!device_rows_next_chunk(dev, stream))
 		return false;
-	dev->copy = stream->next;
+	dev->copy.next = stream->next;
 	while (stream->left > 0 && row_stream_next(stream) != NULL)
 		;
-	dev->copy_left = stream->next - dev->copy;
+	dev->copy.left = stream->next - dev->copy.next;
 	if (stream->left > 0)
 		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
-	else if (!dev->spec.drop && dev->returned + dev->held_rows == dev->rows && stream->sum != dev->sum)
+	else if (!dev->spec.drop && dev->down.returned + dev->down.rows == dev->rows && stream->sum != dev->sum)
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
 	if (dev->job->failed)
 		device_rows_fail(dev);
@@ -206,9 +206,9 @@ next_resolved_row(DeviceRows *dev)
 
 	if (row == NULL)
 		return false;
-	dev->copy = (const char *) row;
-	dev->copy_left = MAXALIGN(row->t_len);
-	dev->copied++;
+	dev->copy.next = (const char *) row;
+	dev->copy.left = MAXALIGN(row->t_len);
+	dev->copy.rows++;
 	return true;
 }
 
@@ -219,23 +219,23 @@ source_read_resolved(RunSource *source, char *to, Size size)
 	DeviceRows *dev = (DeviceRows *) source;
 	Size		done = 0;
 
-	while (done < size && (dev->copy_left > 0 || dev->copied < dev->rows))
+	while (done < size && (dev->copy.left > 0 || dev->copy.rows < dev->rows))
 	{
 		Size		part;
 
-		if (dev->copy_left == 0 && !next_resolved_row(dev))
+		if (dev->copy.left == 0 && !next_resolved_row(dev))
 		{
 			source->failed = true;
 			source->more = false;
 			return 0;
 		}
-		part = Min(size - done, dev->copy_left);
-		memcpy(to + done, dev->copy, part);
-		dev->copy += part;
-		dev->copy_left -= part;
+		part = Min(size - done, dev->copy.left);
+		memcpy(to + done, dev->copy.next, part);
+		dev->copy.next += part;
+		dev->copy.left -= part;
 		done += part;
 	}
-	source->more = dev->copy_left > 0 || dev->copied < dev->rows;
+	source->more = dev->copy.left > 0 || dev->copy.rows < dev->rows;
 	return done;
 }
 
@@ -245,17 +245,17 @@ source_read(RunSource *source, char *to, Size size)
 {
 	DeviceRows *dev = (DeviceRows *) source;
 
-	if (dev->copy_left == 0 && !next_checked_chunk(dev))
+	if (dev->copy.left == 0 && !next_checked_chunk(dev))
 	{
 		source->failed = true;
 		source->more = false;
 		return 0;
 	}
-	size = Min(size, dev->copy_left);
-	memcpy(to, dev->copy, size);
-	dev->copy += size;
-	dev->copy_left -= size;
-	source->more = dev->copy_left > 0 || dev->returned + dev->held_rows < device_rows_down(dev);
+	size = Min(size, dev->copy.left);
+	memcpy(to, dev->copy.next, size);
+	dev->copy.next += size;
+	dev->copy.left -= size;
+	source->more = dev->copy.left > 0 || dev->down.returned + dev->down.rows < device_rows_down(dev);
 	return size;
 }
 
@@ -304,8 +304,8 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		uint64		sum;
 
 		result->failed = true;
-		result->returned = dev->returned - resolver_unreturned(dev, &sum) +
-			(dev->held ? dev->held_rows - stream->stream.left - stream->stream.behind : 0);
+		result->returned = dev->down.returned - resolver_unreturned(dev, &sum) +
+			(dev->down.held ? dev->down.rows - stream->stream.left - stream->stream.behind : 0);
 		result->returned_sum = stream->stream.sum - sum;
 		if (dev->returned_rows != NULL && !device_rows_notes_returned(dev))
 		{

@@ -81,8 +81,8 @@ put_chunk_key(char *chunk, int width, uint32 i, Key128 key)
 static inline bool
 chunk_is_full(const DeviceRows *dev, Size size)
 {
-	return dev->chunk == NULL || dev->chunk_rows == dev->max_chunk_rows ||
-		size > (Size) (dev->end - dev->next);
+	return dev->up.chunk == NULL || dev->up.rows == dev->up.max_rows ||
+		size > (Size) (dev->up.end - dev->up.next);
 }
 
 static inline bool
@@ -106,26 +106,26 @@ make_row_room(DeviceRows *dev, Size size)
 	return unlikely(job_is_full(dev, size)) ? device_rows_grow(dev, size) : SINK_TAKEN;
 }
 
-/* A row of size bytes has been written at dev->next: adds its key, mark, checksum and place. */
+/* A row of size bytes has been written at dev->up.next: adds its key, mark, checksum and place. */
 static inline void
 add_row(DeviceRows *dev, Key128 key, Size size)
 {
-	put_chunk_key(dev->chunk, dev->spec.key_width, dev->chunk_rows, key);
+	put_chunk_key(dev->up.chunk, dev->spec.key_width, dev->up.rows, key);
 	if (dev->marked)
 	{
-		row_set_mark(dev->next, (uint64) (key >> 64), (uint64) key);
+		row_set_mark(dev->up.next, (uint64) (key >> 64), (uint64) key);
 		if (dev->spec.drop)
 			dev->keys.sum += dev->spec.key_width == 64 ?
 				key_hash(&dev->keys.secret, (uint64) key >> dev->keys.cut) :
 				key_hash128(&dev->keys.secret, key >> dev->keys.cut);
 	}
-	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] =
+	((uint32 *) (dev->up.chunk + dev->up.words_at))[dev->up.rows] =
 		(uint32) (dev->units - dev->base);
-	dev->sum += row_set_checksum(dev->next, &dev->secret);
-	dev->chunk_rows++;
+	dev->sum += row_set_checksum(dev->up.next, &dev->secret);
+	dev->up.rows++;
 	dev->rows++;
 	dev->units += size >> 3;
-	dev->next += size;
+	dev->up.next += size;
 }
 
 SinkAnswer
@@ -157,7 +157,7 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 			device_rows_fail(dev);
 		return room;
 	}
-	add_row(dev, key, row_write(sink->env->writer, slot, &form, dev->next));
+	add_row(dev, key, row_write(sink->env->writer, slot, &form, dev->up.next));
 	return SINK_TAKEN;
 }
 
@@ -184,7 +184,7 @@ put_direct_rows(DeviceRows *dev, RowPage *page, int *done)
 			room = make_row_room(dev, row_page_room(page, *done));
 			if (unlikely(room != SINK_TAKEN))
 				break;
-			add_row(dev, key, row_page_write(page, *done, dev->next));
+			add_row(dev, key, row_page_write(page, *done, dev->up.next));
 		}
 	}
 	keybuf_forget(keybuf, page->n);
@@ -228,7 +228,7 @@ send_batch_rows(DeviceRows *dev)
 
 			if (make_row_room(dev, size) != SINK_TAKEN)
 				return false;
-			memcpy(dev->next, row, size);
+			memcpy(dev->up.next, row, size);
 			add_row(dev, width == 64 ? ((uint64 *) keys)[i] : ((Key128 *) keys)[i], size);
 		}
 	}

@@ -132,6 +132,6 @@ index_count_sort(IndexBuildCounters *counters, const SortReport *report)
 	counters->sorted = report->sorted;
 	if (report->sorted)
 		counters->algorithm = report->decision.algorithm->id;
-	counters->device_batches = report->device_batches;
-	counters->device_failed = report->device_failed;
+	counters->device_batches = report->device.batches;
+	counters->device_failed = report->device.failed;
 }

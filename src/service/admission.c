@@ -106,7 +106,7 @@ is_open(const DeviceSlot *slot)
 static inline bool
 is_mine(const DeviceSlot *slot)
 {
-	return slot->pid == MyProcPid && is_open(slot);
+	return slot->owner.pid == MyProcPid && is_open(slot);
 }
 
 /* PID of this session: this process's, or as a parallel worker the leader's. */
@@ -160,7 +160,7 @@ session_has_job(void)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (slot->session == session && device_slot_is_current(slot) && is_open(slot))
+		if (slot->owner.session == session && device_slot_is_current(slot) && is_open(slot))
 			return true;
 	}
 	return false;
@@ -275,7 +275,7 @@ find_device(const Room *room, const Request *request, int ahead, DeviceState *wh
 	int			best = -1;
 
 	for (int i = 0; i < ahead; i++)
-		claimed |= device_shared->queue[i].devices;
+		claimed |= device_shared->queue.waiters[i].devices;
 	/* keep a slot and chunks for each backend ahead */
 	if (room->slots <= ahead || room->chunks < DEVICE_MIN_CHUNKS * (ahead + 1) ||
 		(request->devices & ~claimed) == 0)
@@ -341,7 +341,7 @@ time_until_free(double needed, double free, double total, double staying, double
 static double
 queue_staying_us(void)
 {
-	return Max(STAYING_HOLDS * Max(device_shared->hold_us, device_shared->byte_hold_us), STAYING_MIN_US);
+	return Max(STAYING_HOLDS * Max(device_shared->hold.job_us, device_shared->hold.byte_us), STAYING_MIN_US);
 }
 
 /*
@@ -351,8 +351,8 @@ queue_staying_us(void)
 static double
 expected_wait_us(const Request *request, int ahead, bool any_age)
 {
-	double		hold_us = device_shared->hold_us;
-	double		byte_hold_us = device_shared->byte_hold_us;
+	double		hold_us = device_shared->hold.job_us;
+	double		byte_hold_us = device_shared->hold.byte_us;
 	double		staying_us = queue_staying_us();
 	uint64		now = device_now_us();
 	double		staying[DEVICE_MAX] = {0};
@@ -382,8 +382,8 @@ expected_wait_us(const Request *request, int ahead, bool any_age)
 	/* the backends ahead are spread over the devices */
 	for (int i = 0; i < ahead; i++)
 	{
-		if ((device_shared->queue[i].devices & request->devices) != 0)
-			bytes += (double) device_shared->queue[i].bytes / Max(ndevices, 1);
+		if ((device_shared->queue.waiters[i].devices & request->devices) != 0)
+			bytes += (double) device_shared->queue.waiters[i].bytes / Max(ndevices, 1);
 	}
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
@@ -407,9 +407,9 @@ static bool
 queue_worth_waiting(const Request *request, double patience_us, bool forced, double *expected_us)
 {
 	*expected_us = 0;
-	if (patience_us <= 0 || request->devices == 0 || device_shared->nwaiting == DEVICE_QUEUE)
+	if (patience_us <= 0 || request->devices == 0 || device_shared->queue.nwaiting == DEVICE_QUEUE)
 		return false;
-	*expected_us = expected_wait_us(request, device_shared->nwaiting, forced);
+	*expected_us = expected_wait_us(request, device_shared->queue.nwaiting, forced);
 	return forced ? *expected_us < DBL_MAX : *expected_us <= patience_us;
 }
 
@@ -439,8 +439,8 @@ queue_wait_event(void)
 static void
 queue_changed(void)
 {
-	device_shared->first_waiting = device_shared->nwaiting > 0 ?
-		device_shared->queue[0].latch : NULL;
+	device_shared->queue.first = device_shared->queue.nwaiting > 0 ?
+		device_shared->queue.waiters[0].latch : NULL;
 }
 
 /* This backend's index in the queue. */
@@ -449,10 +449,10 @@ queue_place(void)
 {
 	int			place = 0;
 
-	while (device_shared->queue[place].sequence_number != my_sequence)
+	while (device_shared->queue.waiters[place].sequence_number != my_sequence)
 	{
 		place++;
-		Assert(place < device_shared->nwaiting);
+		Assert(place < device_shared->queue.nwaiting);
 	}
 	return place;
 }
@@ -461,9 +461,9 @@ queue_place(void)
 static void
 queue_enter(const Request *request)
 {
-	DeviceWaiter *waiter = &device_shared->queue[device_shared->nwaiting++];
+	DeviceWaiter *waiter = &device_shared->queue.waiters[device_shared->queue.nwaiting++];
 
-	my_sequence = ++device_shared->last_sequence;
+	my_sequence = ++device_shared->queue.last_sequence;
 	waiter->since_us = device_now_us();
 	waiter->sequence_number = my_sequence;
 	waiter->latch = MyLatch;
@@ -479,12 +479,12 @@ queue_wake_from(int place)
 	Room		room;
 	DeviceState why;
 
-	if (place >= device_shared->nwaiting)
+	if (place >= device_shared->queue.nwaiting)
 		return;
 	compute_room(&room);
-	for (int i = place; i < device_shared->nwaiting; i++)
+	for (int i = place; i < device_shared->queue.nwaiting; i++)
 	{
-		const DeviceWaiter *waiter = &device_shared->queue[i];
+		const DeviceWaiter *waiter = &device_shared->queue.waiters[i];
 		Request		request = {waiter->bytes, DEVICE_MIN_CHUNKS, waiter->devices};
 
 		if (find_device(&room, &request, i, &why) >= 0)
@@ -496,11 +496,11 @@ queue_wake_from(int place)
 static void
 queue_leave(int place)
 {
-	device_shared->waited++;
-	device_shared->waited_us += device_now_us() - device_shared->queue[place].since_us;
-	device_shared->nwaiting--;
-	memmove(&device_shared->queue[place], &device_shared->queue[place + 1],
-			(device_shared->nwaiting - place) * sizeof(DeviceWaiter));
+	device_shared->queue.waited++;
+	device_shared->queue.waited_us += device_now_us() - device_shared->queue.waiters[place].since_us;
+	device_shared->queue.nwaiting--;
+	memmove(&device_shared->queue.waiters[place], &device_shared->queue.waiters[place + 1],
+			(device_shared->queue.nwaiting - place) * sizeof(DeviceWaiter));
 	my_sequence = 0;
 	queue_changed();
 	queue_wake_from(place);
@@ -525,8 +525,8 @@ device_wake_queue(void)
 {
 	if (!LWLockConditionalAcquire(device_lock, LW_SHARED))
 		return;
-	for (int i = 0; i < device_shared->nwaiting; i++)
-		SetLatch(device_shared->queue[i].latch);
+	for (int i = 0; i < device_shared->queue.nwaiting; i++)
+		SetLatch(device_shared->queue.waiters[i].latch);
 	LWLockRelease(device_lock);
 }
 
@@ -558,9 +558,9 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 {
 	DeviceSlot *slot = &device_shared->slots[room->slot];
 
-	slot->latch = MyLatch;
-	slot->pid = MyProcPid;
-	slot->session = my_session();
+	slot->owner.latch = MyLatch;
+	slot->owner.pid = MyProcPid;
+	slot->owner.session = my_session();
 	slot->opened_us = device_now_us();
 	slot->device = device;
 	slot->device_bytes = 0;
@@ -568,18 +568,18 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
 	slot->timeout_ms = gpusort_device_timeout;
-	slot->is_producer = false;
+	slot->producer.is_one = false;
 	slot->producers = 0;
 	pg_atomic_write_u32(&slot->posted, 0);
 	pg_atomic_write_u32(&slot->read, 0);
 	pg_atomic_write_u32(&slot->taken, 0);
 	pg_atomic_write_u32(&slot->made, 0);
-	pg_atomic_write_u32(&slot->growths, 0);
+	pg_atomic_write_u32(&slot->grow.requests, 0);
 	pg_atomic_write_u32(&slot->grown, 0);
 	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
 	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
 	slot->allocated = 0;
-	slot->want_rows = slot->want_row_bytes = 0;
+	slot->want.rows = slot->want.row_bytes = 0;
 	slot->cancel = 0;
 	return slot;
 }
@@ -672,7 +672,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 
 	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	request.devices = devices_for(device_bytes);
-	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
+	slot = try_open(spec, &request, device_shared->queue.nwaiting, word, why);
 	if (slot == NULL && !any_device())
 		*why = DEVICE_STATE_NONE;
 	if (slot == NULL && *why != DEVICE_STATE_NONE && !session_has_job() &&
@@ -716,8 +716,8 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 		if (room.slots == 0 || room.chunks < DEVICE_MIN_CHUNKS)
 			elog(ERROR, "gpusort: no space for a producer although it was reserved");
 		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
-		slot->is_producer = true;
-		slot->into = *into;
+		slot->producer.is_one = true;
+		slot->producer.into = *into;
 		/* in the job's generation, so that the producer fails when its job does */
 		*word = into->word;
 		slot = open_slot(slot, *word, &why);
@@ -736,8 +736,8 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 	slot->producers = 0;
 	compute_room(&room);
 	/* leave enough for the backends in the queue */
-	fits = room.slots >= producers + device_shared->nwaiting &&
-		room.chunks >= (producers + device_shared->nwaiting) * DEVICE_MIN_CHUNKS;
+	fits = room.slots >= producers + device_shared->queue.nwaiting &&
+		room.chunks >= (producers + device_shared->queue.nwaiting) * DEVICE_MIN_CHUNKS;
 	if (fits)
 		slot->producers = producers;
 	LWLockRelease(device_lock);
@@ -766,7 +766,7 @@ count_others(int device)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		others += slot->device == device && slot->pid != MyProcPid && !slot->is_producer &&
+		others += slot->device == device && slot->owner.pid != MyProcPid && !slot->producer.is_one &&
 			device_slot_is_current(slot) &&
 			(double) (now - slot->opened_us) < staying_us;
 	}
@@ -814,11 +814,11 @@ device_use_read(DeviceUse *use)
 {
 	memset(use, 0, sizeof(*use));
 	LWLockAcquire(device_lock, LW_SHARED);
-	use->waiting = device_shared->nwaiting;
-	use->waited = device_shared->waited;
-	use->waited_us = device_shared->waited_us;
-	for (int i = 0; i < device_shared->nwaiting; i++)
-		use->longest_wait_us = Max(use->longest_wait_us, device_now_us() - device_shared->queue[i].since_us);
+	use->waiting = device_shared->queue.nwaiting;
+	use->waited = device_shared->queue.waited;
+	use->waited_us = device_shared->queue.waited_us;
+	for (int i = 0; i < device_shared->queue.nwaiting; i++)
+		use->longest_wait_us = Max(use->longest_wait_us, device_now_us() - device_shared->queue.waiters[i].since_us);
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		DeviceSlot *slot = &device_shared->slots[i];
@@ -827,7 +827,7 @@ device_use_read(DeviceUse *use)
 			continue;
 		use->jobs++;
 		use->chunks += slot->nchunks;
-		use->device_jobs[slot->device] += device_slot_is_current(slot) && !slot->is_producer;
+		use->device_jobs[slot->device] += device_slot_is_current(slot) && !slot->producer.is_one;
 		use->device_bytes[slot->device] += device_slot_memory(slot);
 	}
 	LWLockRelease(device_lock);

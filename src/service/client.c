@@ -272,7 +272,7 @@ device_job_open_producer(MemoryContext cxt, const DeviceJobName *into, const Dev
 static void
 count_failure(const DeviceJob *job)
 {
-	if (job->slot == NULL || job->slot->is_producer)
+	if (job->slot == NULL || job->slot->producer.is_one)
 		return;
 	pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
 	device_failures_count(device_shared->devices[job->slot->device].index, job->why);
@@ -397,10 +397,10 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 	/* the old memory of the input exists until it is copied to the new memory */
 	if (job_failed(job) || !device_reserve(slot, device_job_bytes(&grown) + input))
 		return false;
-	slot->grow_rows = max_rows;
-	slot->grow_row_bytes = max_row_bytes;
+	slot->grow.rows = max_rows;
+	slot->grow.row_bytes = max_row_bytes;
 	pg_write_barrier();
-	growth = pg_atomic_add_fetch_u32(&slot->growths, 1);
+	growth = pg_atomic_add_fetch_u32(&slot->grow.requests, 1);
 	device_wake_process();
 	while (!job_failed(job) && pg_atomic_read_u32(&slot->grown) != growth)
 		job_wait();
@@ -428,8 +428,8 @@ device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes)
 {
 	if (job_failed(job))
 		return false;
-	*rows = job->slot->want_rows;
-	*row_bytes = job->slot->want_row_bytes;
+	*rows = job->slot->want.rows;
+	*row_bytes = job->slot->want.row_bytes;
 	return true;
 }
 

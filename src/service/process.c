@@ -157,9 +157,9 @@ read_memory(const DeviceApi *api, int device)
 
 	if (!process_memory_trylock(device))
 		return;
-	device_shared->at_device = device_shared->devices[device].index;
+	device_shared->life.at_device = device_shared->devices[device].index;
 	api->cuda->device_memory(api->contexts[device], 1, &memory);
-	device_shared->at_device = -1;
+	device_shared->life.at_device = -1;
 	process_memory_unlock(device);
 	device_shared->devices[device].budget = memory.budget;
 	device_shared->devices[device].kept = memory.kept;
@@ -196,10 +196,10 @@ open_devices(void)
 			strlcpy(err.message, info[i].why_not, sizeof(err.message));
 		if (!is_wanted(&info[i]) || (good > 0 && fails_often(&info[i])))
 			continue;
-		device_shared->at_device = info[i].index;
+		device_shared->life.at_device = info[i].index;
 		status = cuda->context_create(info[i].index, (uint64) gpusort_device_memory << 20,
 									  context, &err);
-		device_shared->at_device = -1;
+		device_shared->life.at_device = -1;
 		if (status != GPUSORT_OK)
 		{
 			device_process_log(info[i].index, "gpusort: device %d is left out: %s", (int) info[i].index, err.message);
@@ -329,12 +329,12 @@ release_idle(const DeviceApi *api)
 		if (jobs[d] > 0)
 			entry->last_used_us = now;
 		else if (entry->kept > 0 &&
-				 idle_for(entry->last_used_us, now, device_shared->idle_blocks_s) &&
+				 idle_for(entry->last_used_us, now, device_shared->settings.idle_blocks_s) &&
 				 process_memory_trylock(d))
 		{
-			device_shared->at_device = entry->index;
+			device_shared->life.at_device = entry->index;
 			api->cuda->device_trim(api->contexts[d]);
-			device_shared->at_device = -1;
+			device_shared->life.at_device = -1;
 			process_memory_unlock(d);
 		}
 		last_used = Max(last_used, entry->last_used_us);
@@ -342,7 +342,7 @@ release_idle(const DeviceApi *api)
 	}
 	if (device_shared->leave ||
 		pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_LEAVING ||
-		(all == 0 && idle_for(last_used, now, device_shared->idle_context_s)))
+		(all == 0 && idle_for(last_used, now, device_shared->settings.idle_context_s)))
 		try_to_leave();
 }
 
@@ -375,7 +375,7 @@ step_all(void)
 static inline int
 wait_for_wake(const struct timespec *until)
 {
-	return sem_clockwait(&device_shared->wake, WAKE_CLOCK, until);
+	return sem_clockwait(&device_shared->wakeup.semaphore, WAKE_CLOCK, until);
 }
 #else
 #define WAKE_CLOCK	CLOCK_REALTIME
@@ -383,7 +383,7 @@ wait_for_wake(const struct timespec *until)
 static inline int
 wait_for_wake(const struct timespec *until)
 {
-	return sem_timedwait(&device_shared->wake, until);
+	return sem_timedwait(&device_shared->wakeup.semaphore, until);
 }
 #endif
 
@@ -409,7 +409,7 @@ sleep_idle(void)
 {
 	struct timespec until;
 
-	pg_atomic_write_u32(&device_shared->sleeping, 1);
+	pg_atomic_write_u32(&device_shared->wakeup.sleeping, 1);
 	pg_memory_barrier();
 	if ((step_all() & (DEVICE_STEP_PROGRESS | DEVICE_STEP_IN_FLIGHT)) == 0)
 	{
@@ -420,8 +420,8 @@ sleep_idle(void)
 		while (wait_for_wake(&until) != 0 && errno == EINTR)
 			;
 	}
-	pg_atomic_write_u32(&device_shared->sleeping, 0);
-	while (sem_trywait(&device_shared->wake) == 0)
+	pg_atomic_write_u32(&device_shared->wakeup.sleeping, 0);
+	while (sem_trywait(&device_shared->wakeup.semaphore) == 0)
 		;
 }
 
@@ -460,8 +460,8 @@ device_process_main(void)
 	process_crash_init();
 	open_devices();
 	publish_algorithms();
-	device_shared->why_not[0] = '\0';
-	device_shared->why_detail[0] = '\0';
+	device_shared->absence.why_not[0] = '\0';
+	device_shared->absence.detail[0] = '\0';
 	device_shared->start_us = (double) (device_now_us() - start);
 	pg_write_barrier();
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_READY);
@@ -471,7 +471,7 @@ device_process_main(void)
 		int			steps = step_all();
 
 		count_busy();
-		pg_atomic_fetch_add_u32(&device_shared->heartbeat, 1);
+		pg_atomic_fetch_add_u32(&device_shared->life.heartbeat, 1);
 		/* the keeper has ended, or the supervisor has given this process up */
 		if (getppid() != parent || pg_atomic_read_u32(&device_shared->generation) != generation)
 			_exit(0);

@@ -37,15 +37,15 @@
 void
 device_process_log(int device, const char *format,...)
 {
-	uint32		n = pg_atomic_read_u32(&device_shared->notes);
+	uint32		n = pg_atomic_read_u32(&device_shared->log.written);
 	va_list		args;
 
 	va_start(args, format);
-	device_shared->note[n % DEVICE_NOTES].device = device;
-	vsnprintf(device_shared->note[n % DEVICE_NOTES].text, DEVICE_NOTE_SIZE, format, args);
+	device_shared->log.notes[n % DEVICE_NOTES].device = device;
+	vsnprintf(device_shared->log.notes[n % DEVICE_NOTES].text, DEVICE_NOTE_SIZE, format, args);
 	va_end(args);
 	pg_write_barrier();
-	pg_atomic_write_u32(&device_shared->notes, n + 1);
+	pg_atomic_write_u32(&device_shared->log.written, n + 1);
 	device_wake_supervisor();
 }
 
@@ -54,11 +54,11 @@ device_process_gives_up(int code, const char *what, const char *detail)
 {
 	if (code == DEVICE_EXIT_NOTHING)
 	{
-		strlcpy(device_shared->why_not, what, sizeof(device_shared->why_not));
-		strlcpy(device_shared->why_detail, detail, sizeof(device_shared->why_detail));
+		strlcpy(device_shared->absence.why_not, what, sizeof(device_shared->absence.why_not));
+		strlcpy(device_shared->absence.detail, detail, sizeof(device_shared->absence.detail));
 	}
 	else
-		snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",
+		snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not), "%s%s%s",
 				 what, detail[0] ? ": " : "", detail);
 	_exit(code);
 }
@@ -69,10 +69,10 @@ device_process_fails(const char *format,...)
 	va_list		args;
 
 	va_start(args, format);
-	vsnprintf(device_shared->why_not, sizeof(device_shared->why_not), format, args);
+	vsnprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not), format, args);
 	va_end(args);
-	if (device_shared->at_device >= 0)
-		device_shared->failures[device_shared->at_device]++;
+	if (device_shared->life.at_device >= 0)
+		device_shared->failures[device_shared->life.at_device]++;
 	_exit(1);
 }
 
@@ -83,12 +83,12 @@ device_process_fails(const char *format,...)
 void
 device_process_hangs(int device, int timeout_ms)
 {
-	snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+	snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
 			 "device %d has made no progress with a sort for %d s", device_shared->devices[device].index,
 			 timeout_ms / 1000);
-	device_shared->at_device = device_shared->devices[device].index;
+	device_shared->life.at_device = device_shared->devices[device].index;
 	pg_write_barrier();
-	device_shared->hangs = 1;
+	device_shared->life.hangs = 1;
 	device_wake_supervisor();
 	for (;;)
 		pause();
@@ -130,12 +130,12 @@ make_call(int slot_no)
 {
 	ProcessJob *job = &call_jobs[slot_no];
 
-	job->call_since = device_now_us();
+	job->call.since = device_now_us();
 	thread_device = device_shared->devices[device_shared->slots[slot_no].device].index;
-	job->call_status = job->call(call_api, &device_shared->slots[slot_no], job, &job->call_error);
+	job->call.status = job->call.what(call_api, &device_shared->slots[slot_no], job, &job->call.error);
 	thread_device = -1;
 	pg_write_barrier();
-	pg_atomic_write_u32(&job->call_over, 1);
+	pg_atomic_write_u32(&job->call.over, 1);
 }
 
 /* Main function of a thread: makes one waiting call after the other. */
@@ -196,11 +196,11 @@ job_call(int slot_no, JobCall call)
 	ProcessJob *job = &call_jobs[slot_no];
 	bool		here;
 
-	job->call = call;
-	job->call_since = 0;
-	job->call_error.message[0] = job->call_error.file[0] = '\0';
-	job->call_error.line = 0;
-	pg_atomic_write_u32(&job->call_over, 0);
+	job->call.what = call;
+	job->call.since = 0;
+	job->call.error.message[0] = job->call.error.file[0] = '\0';
+	job->call.error.line = 0;
+	pg_atomic_write_u32(&job->call.over, 0);
 	pthread_mutex_lock(&lock);
 	waiting[(first_waiting + nwaiting++) % DEVICE_SLOTS] = slot_no;
 	if (nwaiting > nidle && nthreads < CALL_THREADS && start_thread())
@@ -219,7 +219,7 @@ job_call(int slot_no, JobCall call)
 bool
 job_call_over(const ProcessJob *job)
 {
-	if (pg_atomic_read_u32((pg_atomic_uint32 *) &job->call_over) == 0)
+	if (pg_atomic_read_u32((pg_atomic_uint32 *) &job->call.over) == 0)
 		return false;
 	pg_read_barrier();
 	return true;
@@ -228,9 +228,9 @@ job_call_over(const ProcessJob *job)
 void
 job_call_lock(ProcessJob *job, int device)
 {
-	job->call_since = 0;
+	job->call.since = 0;
 	pthread_mutex_lock(&memory_locks[device]);
-	job->call_since = device_now_us();
+	job->call.since = device_now_us();
 }
 
 bool
@@ -261,10 +261,10 @@ last_call_device(void)
 	{
 		const ProcessJob *job = &call_jobs[i];
 
-		if (job->call == NULL || job->call_since <= last ||
-			pg_atomic_read_u32((pg_atomic_uint32 *) &job->call_over) != 0)
+		if (job->call.what == NULL || job->call.since <= last ||
+			pg_atomic_read_u32((pg_atomic_uint32 *) &job->call.over) != 0)
 			continue;
-		last = job->call_since;
+		last = job->call.since;
 		device = device_shared->devices[device_shared->slots[i].device].index;
 	}
 	return device;
@@ -281,7 +281,7 @@ handle_crash(int signo, siginfo_t * info, void *context)
 
 	(void) context;
 	if (device < 0)
-		device = device_shared->at_device;
+		device = device_shared->life.at_device;
 	if (device < 0)
 		device = last_call_device();
 
@@ -290,7 +290,7 @@ handle_crash(int signo, siginfo_t * info, void *context)
 	{
 		device_shared->failures[device]++;
 		/* the supervisor counts the reason for this device */
-		device_shared->at_device = device;
+		device_shared->life.at_device = device;
 	}
 
 	/* ends the process when this handler returns: SA_RESETHAND has removed it */

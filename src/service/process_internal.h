@@ -52,21 +52,27 @@ typedef struct ProcessJob
 	bool		prepared;		/* stream and events exist on "device" */
 	int			device;
 	GpusortStream *stream;
-	GpusortEvent *chunk_event[DEVICE_JOB_CHUNKS];
-	GpusortEvent *up_begin;		/* around the first chunk's copies up */
-	GpusortEvent *up_end;
-	GpusortEvent *sort_begin;
-	GpusortEvent *sort_end;
-	GpusortEvent *down_begin;	/* before the first chunk's copies down */
+	struct
+	{
+		GpusortEvent *chunk[DEVICE_JOB_CHUNKS];
+		GpusortEvent *up_begin; /* around the first chunk's copies up */
+		GpusortEvent *up_end;
+		GpusortEvent *sort_begin;
+		GpusortEvent *sort_end;
+		GpusortEvent *down_begin;	/* before the first chunk's copies down */
+	}			events;
 
-	/* call under way, or ended and not evaluated yet; NULL: none */
-	JobCall		call;
+	struct
+	{
+		/* under way, or ended and not evaluated yet; NULL: none */
+		JobCall		what;
 
-	/* device_now_us() of the call's start; 0: it waits for a thread or a lock */
-	volatile uint64 call_since;
-	pg_atomic_uint32 call_over; /* the call has ended */
-	GpusortStatus call_status;	/* its result */
-	GpusortError call_error;
+		/* device_now_us() of its start; 0: it waits for a thread or a lock */
+		volatile uint64 since;
+		pg_atomic_uint32 over;	/* it has ended */
+		GpusortStatus status;	/* its result */
+		GpusortError error;
+	}			call;
 
 	/*
 	 * Device memory.  The fields from here to the end are cleared when the

@@ -60,10 +60,10 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 		strlcpy(err->message, "more rows than the job was opened for", sizeof(err->message));
 		return GPUSORT_BAD_CALL;
 	}
-	if (slot->is_producer)
+	if (slot->producer.is_one)
 		shift_offsets((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
 	if (first)
-		TRY(cuda->event_record(into->up_begin, into->stream, err));
+		TRY(cuda->event_record(into->events.up_begin, into->stream, err));
 	TRY(cuda->copy_in(into->stream, into->keys + into->n * width, chunk,
 					  desc.rows * width, err));
 	if (!spec->keys_only)
@@ -72,10 +72,10 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	if (desc.row_bytes > 0)
 		TRY(cuda->copy_in(into->stream, into->rows + into->row_bytes, chunk + desc.rows_at,
 						  desc.row_bytes, err));
-	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], into->stream, err));
+	TRY(cuda->event_record(job->events.chunk[job->started % slot->nchunks], into->stream, err));
 	if (first)
 	{
-		TRY(cuda->event_record(into->up_end, into->stream, err));
+		TRY(cuda->event_record(into->events.up_end, into->stream, err));
 		into_slot->times.up_bytes = desc.row_bytes +
 			(double) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32)));
 	}
@@ -121,9 +121,9 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	if (spec->mode == DEVICE_ROWS)
 		TRY(close_rows(api, slot, job, err));
 	job_describe_problem(slot, job, job->n, &problem);
-	TRY(cuda->event_record(job->sort_begin, job->stream, err));
+	TRY(cuda->event_record(job->events.sort_begin, job->stream, err));
 	TRY(cuda->sort_run(job->stream, job->algorithm, &problem, NULL, err));
-	TRY(cuda->event_record(job->sort_end, job->stream, err));
+	TRY(cuda->event_record(job->events.sort_end, job->stream, err));
 	job->rows_down = job->n;
 	if (spec->drop)
 		TRY(drop_equal_keys(api, slot, job, err));
@@ -161,8 +161,8 @@ answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 	TRY(status);
 	slot->grow_ok = ok;
 	pg_write_barrier();
-	pg_atomic_write_u32(&slot->grown, pg_atomic_read_u32(&slot->growths));
-	SetLatch(slot->latch);
+	pg_atomic_write_u32(&slot->grown, pg_atomic_read_u32(&slot->grow.requests));
+	SetLatch(slot->owner.latch);
 	return GPUSORT_OK;
 }
 
@@ -175,7 +175,7 @@ poll_chunks(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool 
 	while (job->finished != job->started)
 	{
 		GpusortStatus status =
-			api->cuda->event_poll(job->chunk_event[job->finished % slot->nchunks], err);
+			api->cuda->event_poll(job->events.chunk[job->finished % slot->nchunks], err);
 
 		if (status == GPUSORT_NOT_READY)
 			break;
@@ -197,7 +197,7 @@ take_chunks(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, 
 		return GPUSORT_OK;
 	pg_memory_barrier();
 	pg_atomic_write_u32(&slot->taken, job->finished);
-	SetLatch(slot->latch);
+	SetLatch(slot->owner.latch);
 	*step |= DEVICE_STEP_PROGRESS;
 	return GPUSORT_OK;
 }
@@ -220,7 +220,7 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, 
 	}
 	TRY(take_chunks(api, slot, job, step, err));
 	if (job->finished == job->started &&
-		pg_atomic_read_u32(&slot->growths) != pg_atomic_read_u32(&slot->grown))
+		pg_atomic_read_u32(&slot->grow.requests) != pg_atomic_read_u32(&slot->grown))
 	{
 		pg_read_barrier();
 		*step |= DEVICE_STEP_PROGRESS;
@@ -249,12 +249,12 @@ producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChu
 
 	if (rows <= into->max_rows && row_bytes <= into->max_row_bytes)
 		return true;
-	if (rows > into_slot->want_rows || row_bytes > into_slot->want_row_bytes)
+	if (rows > into_slot->want.rows || row_bytes > into_slot->want.row_bytes)
 	{
-		into_slot->want_rows = Max(rows, into_slot->want_rows);
-		into_slot->want_row_bytes = Max(row_bytes, into_slot->want_row_bytes);
+		into_slot->want.rows = Max(rows, into_slot->want.rows);
+		into_slot->want.row_bytes = Max(row_bytes, into_slot->want.row_bytes);
 		pg_write_barrier();
-		SetLatch(into_slot->latch);
+		SetLatch(into_slot->owner.latch);
 	}
 	return false;
 }
@@ -265,12 +265,12 @@ job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Devic
 				  ProcessJob *into, int *step, GpusortError *err)
 {
 	uint32		posted = pg_atomic_read_u32(&slot->posted);
-	bool		is_open = device_job_is_open(&slot->into);
+	bool		is_open = device_job_is_open(&slot->producer.into);
 
 	pg_read_barrier();
 
 	/* the job's memory is not usable before the job has begun, and while it grows */
-	if (is_open && (into->phase == JOB_NONE || into->call != NULL))
+	if (is_open && (into->phase == JOB_NONE || into->call.what != NULL))
 		return GPUSORT_OK;
 	if (job->started != posted && (!is_open || into->phase != JOB_UP))
 	{
@@ -324,7 +324,7 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 
 		TRY(cuda->gather_rows(job->stream, &job->gather, first, last, gathered, err));
 		if (job->started == 0)
-			TRY(cuda->event_record(job->down_begin, job->stream, err));
+			TRY(cuda->event_record(job->events.down_begin, job->stream, err));
 		desc->rows = last - first;
 		if (spec->drop)
 		{
@@ -350,7 +350,7 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 			desc->rows_at = desc->ends_at + desc->rows * sizeof(uint32);
 		}
 		if (job->started == 0)
-			TRY(cuda->event_record(job->down_begin, job->stream, err));
+			TRY(cuda->event_record(job->events.down_begin, job->stream, err));
 		if (spec->drop)
 			TRY(copy_groups_down(api, slot, job, first, desc, chunk, err));
 		else if (width > 0)
@@ -361,7 +361,7 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 							   (spec->drop ? job->words : job->order) + first,
 							   desc->rows * sizeof(uint32), err));
 	}
-	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
+	TRY(cuda->event_record(job->events.chunk[job->started % slot->nchunks], job->stream, err));
 	if (job->started == 0)
 		slot->times.down_bytes = (double) desc->rows_at + desc->row_bytes;
 	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_down,
@@ -376,9 +376,9 @@ read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobTimes *times, G
 {
 	const GpusortCudaApi *cuda = api->cuda;
 
-	TRY(cuda->event_elapsed(job->up_begin, job->up_end, &times->up_us, err));
-	TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &times->sort_us, err));
-	return cuda->event_elapsed(job->down_begin, job->chunk_event[0], &times->down_us, err);
+	TRY(cuda->event_elapsed(job->events.up_begin, job->events.up_end, &times->up_us, err));
+	TRY(cuda->event_elapsed(job->events.sort_begin, job->events.sort_end, &times->sort_us, err));
+	return cuda->event_elapsed(job->events.down_begin, job->events.chunk[0], &times->down_us, err);
 }
 
 static GpusortStatus
@@ -402,17 +402,17 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step
 			TRY(read_times(api, job, &slot->times, err));
 		pg_memory_barrier();
 		pg_atomic_write_u32(&slot->made, job->finished);
-		SetLatch(slot->latch);
+		SetLatch(slot->owner.latch);
 		*step |= DEVICE_STEP_PROGRESS;
 	}
 	if (job->finished == job->total_down)
 	{
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->status, DEVICE_DONE);
-		pg_atomic_fetch_add_u32(&device_shared->finished, 1);
+		pg_atomic_fetch_add_u32(&device_shared->process.finished, 1);
 		pg_atomic_fetch_add_u64(&device_counters(slot->device)->done, 1);
 		device_shared->failures[device_shared->devices[slot->device].index] = 0;
-		SetLatch(slot->latch);
+		SetLatch(slot->owner.latch);
 		job->phase = JOB_OVER;
 	}
 	if (job->finished != job->started)
@@ -434,12 +434,12 @@ forget_device(const DeviceApi *api, ProcessJob *job)
 	job_call_lock(job, job->device);
 	cuda->stream_destroy(job->stream);
 	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
-		cuda->event_destroy(job->chunk_event[c]);
-	cuda->event_destroy(job->up_begin);
-	cuda->event_destroy(job->up_end);
-	cuda->event_destroy(job->sort_begin);
-	cuda->event_destroy(job->sort_end);
-	cuda->event_destroy(job->down_begin);
+		cuda->event_destroy(job->events.chunk[c]);
+	cuda->event_destroy(job->events.up_begin);
+	cuda->event_destroy(job->events.up_end);
+	cuda->event_destroy(job->events.sort_begin);
+	cuda->event_destroy(job->events.sort_end);
+	cuda->event_destroy(job->events.down_begin);
 	process_memory_unlock(job->device);
 	job->prepared = false;
 }
@@ -455,12 +455,12 @@ prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *er
 		return GPUSORT_OK;
 	TRY(cuda->stream_create(context, &job->stream, err));
 	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
-		TRY(cuda->event_create(context, &job->chunk_event[c], err));
-	TRY(cuda->event_create(context, &job->up_begin, err));
-	TRY(cuda->event_create(context, &job->up_end, err));
-	TRY(cuda->event_create(context, &job->sort_begin, err));
-	TRY(cuda->event_create(context, &job->sort_end, err));
-	TRY(cuda->event_create(context, &job->down_begin, err));
+		TRY(cuda->event_create(context, &job->events.chunk[c], err));
+	TRY(cuda->event_create(context, &job->events.up_begin, err));
+	TRY(cuda->event_create(context, &job->events.up_end, err));
+	TRY(cuda->event_create(context, &job->events.sort_begin, err));
+	TRY(cuda->event_create(context, &job->events.sort_end, err));
+	TRY(cuda->event_create(context, &job->events.down_begin, err));
 	job->device = device;
 	job->prepared = true;
 	return GPUSORT_OK;
@@ -479,7 +479,7 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		forget_device(api, job);
 	job_call_lock(job, slot->device);
 	status = prepare_slot(api, job, slot->device, err);
-	if (status == GPUSORT_OK && !slot->is_producer)
+	if (status == GPUSORT_OK && !slot->producer.is_one)
 	{
 		api->cuda->device_memory(context, 0, &before);
 		status = job_allocate(api, slot, job, err);
@@ -499,7 +499,7 @@ fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortE
 		snprintf(slot->error.message, sizeof(slot->error.message), "status %d", (int) status);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->status, DEVICE_ERROR);
-	SetLatch(slot->latch);
+	SetLatch(slot->owner.latch);
 	job->phase = JOB_OVER;
 	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
 		device_process_fails("CUDA error on device %d: %s (%s:%d)",
@@ -520,8 +520,8 @@ note_hold(const DeviceSlot *slot)
 
 	bytes = bytes * 7 / 8 + (double) slot->device_bytes;
 	byte_us = byte_us * 7 / 8 + (double) slot->device_bytes * hold_us;
-	device_shared->byte_hold_us = byte_us / bytes;
-	device_shared->hold_us += (hold_us - device_shared->hold_us) / 8;
+	device_shared->hold.byte_us = byte_us / bytes;
+	device_shared->hold.job_us += (hold_us - device_shared->hold.job_us) / 8;
 }
 
 /* Frees the slot if the device no longer uses its memory.  Returns a set of DEVICE_STEP_*. */
@@ -535,9 +535,9 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		bool		any;
 
 		/* a producer's copies are on the stream of the job that it fills */
-		if (slot->is_producer)
+		if (slot->producer.is_one)
 			status = poll_chunks(api, slot, job, &any, err);
-		if (status == GPUSORT_OK && slot->is_producer && job->finished != job->started)
+		if (status == GPUSORT_OK && slot->producer.is_one && job->finished != job->started)
 			return DEVICE_STEP_IN_FLIGHT;
 		if (status == GPUSORT_OK && job->prepared)
 			status = api->cuda->stream_poll(job->stream, err);
@@ -551,7 +551,7 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 			fail_job(slot, job, status, err);
 		job->phase = JOB_NONE;
 	}
-	if (!slot->is_producer)
+	if (!slot->producer.is_one)
 		note_hold(slot);
 	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
@@ -572,7 +572,7 @@ check_since(const DeviceSlot *slot, uint64 since)
 static void
 check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
 {
-	uint64		since = job->call_since;
+	uint64		since = job->call.since;
 
 	if (since != 0)
 		check_since(slot, since);
@@ -609,7 +609,7 @@ device_job_step(const DeviceApi *api, int slot_no)
 		device_slot_state(word) == DEVICE_SLOT_FREE)
 		return 0;
 	pg_read_barrier();
-	if (job->call != NULL && !job_call_over(job))
+	if (job->call.what != NULL && !job_call_over(job))
 	{
 		check_call_patience(slot, job);
 		return DEVICE_STEP_IN_FLIGHT;
@@ -618,13 +618,13 @@ device_job_step(const DeviceApi *api, int slot_no)
 	err.message[0] = '\0';
 	err.file[0] = '\0';
 	err.line = 0;
-	device_shared->at_device = device_shared->devices[slot->device].index;
-	if (job->call != NULL)
+	device_shared->life.at_device = device_shared->devices[slot->device].index;
+	if (job->call.what != NULL)
 	{
 		step = DEVICE_STEP_PROGRESS;
-		job->call = NULL;
-		status = job->call_status;
-		err = job->call_error;
+		job->call.what = NULL;
+		status = job->call.status;
+		err = job->call.error;
 	}
 
 	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
@@ -637,12 +637,12 @@ device_job_step(const DeviceApi *api, int slot_no)
 			job->phase = JOB_UP;
 			job_call(slot_no, begin_job);
 		}
-		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->is_producer)
-			status = job_step_producer(api, slot, job, &device_shared->slots[slot->into.slot],
-									   &jobs[slot->into.slot], &step, &err);
-		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
+		if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_UP && slot->producer.is_one)
+			status = job_step_producer(api, slot, job, &device_shared->slots[slot->producer.into.slot],
+									   &jobs[slot->producer.into.slot], &step, &err);
+		else if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_UP)
 			status = job_step_up(api, slot, job, &step, &err);
-		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_DOWN)
+		if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_DOWN)
 			status = job_step_down(api, slot, job, &step, &err);
 		if (status != GPUSORT_OK)
 		{
@@ -650,7 +650,7 @@ device_job_step(const DeviceApi *api, int slot_no)
 			step |= DEVICE_STEP_PROGRESS;
 		}
 	}
-	device_shared->at_device = -1;
+	device_shared->life.at_device = -1;
 	if (step == DEVICE_STEP_IN_FLIGHT)
 		check_patience(slot, job);
 	else

@@ -431,7 +431,7 @@ device_measure_step(const DeviceApi *api, int device)
 		m->asked = asked;
 	}
 	/* once if gpusort.device_learn is on, and at each request */
-	if (m->step == MEASURE_END && (m->asked != asked || (!m->begun && device_shared->learn)))
+	if (m->step == MEASURE_END && (m->asked != asked || (!m->begun && device_shared->settings.learn)))
 		m->step = MEASURE_BEGIN;
 	if (m->step == MEASURE_END ||
 		algorithm_by_name(device_shared->algorithms[measured_algorithm()].name) == NULL)
@@ -446,12 +446,12 @@ device_measure_step(const DeviceApi *api, int device)
 		m->begun = true;
 		m->asked = asked;
 	}
-	device_shared->at_device = device_shared->devices[device].index;
+	device_shared->life.at_device = device_shared->devices[device].index;
 	status = take_step(api, device, m, &err);
 	if (gpusort_is_broken(status))
-		device_process_fails("CUDA error on device %d: %s (%s:%d)", device_shared->at_device,
+		device_process_fails("CUDA error on device %d: %s (%s:%d)", device_shared->life.at_device,
 							 err.message, err.file, (int) err.line);
-	device_shared->at_device = -1;
+	device_shared->life.at_device = -1;
 	/* if memory is short, the costs are learned from jobs only */
 	m->step = status == GPUSORT_OK ? m->step + 1 : MEASURE_END;
 	if (m->step == MEASURE_END)

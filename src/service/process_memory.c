@@ -307,8 +307,8 @@ job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, bool *ok, Gpus
 	old = *job;
 	job->keys = job->rows = NULL;
 	job->words = NULL;
-	job->max_rows = slot->grow_rows;
-	job->max_row_bytes = slot->grow_row_bytes;
+	job->max_rows = slot->grow.rows;
+	job->max_row_bytes = slot->grow.row_bytes;
 	status = allocate_or_trim(api, slot, job, err);
 	*ok = status == GPUSORT_OK;
 	if (*ok)

@@ -223,9 +223,12 @@ typedef struct DeviceSlot
 {
 	/* written by the backend */
 	pg_atomic_uint32 state;		/* generation and DeviceSlotState */
-	Latch	   *latch;
-	int			pid;
-	int			session;		/* pid of the backend, or a worker's leader */
+	struct
+	{
+		Latch	   *latch;
+		int			pid;
+		int			session;	/* pid of the backend, or a worker's leader */
+	}			owner;
 	uint64		opened_us;		/* device_now_us() */
 	int			device;			/* index into DeviceShared.devices */
 	uint64		device_bytes;	/* memory of the device reserved for the job */
@@ -235,16 +238,24 @@ typedef struct DeviceSlot
 	volatile uint64 number;		/* serial number of the job */
 	volatile int timeout_ms;	/* gpusort.device_timeout of the session */
 	int			producers;		/* slots reserved for this job's producers */
-	bool		is_producer;	/* its rows go into another slot's job */
-	DeviceJobName into;			/* that job */
+	struct
+	{
+		bool		is_one;		/* its rows go into another slot's job */
+		DeviceJobName into;		/* that job */
+	}			producer;
 	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];
 	pg_atomic_uint32 posted;
 	pg_atomic_uint32 read;
 	pg_atomic_uint32 command;	/* DeviceCommand */
 	volatile int32 cancel;		/* GpusortProblem.cancel */
-	uint64		grow_rows;		/* requested space, in rows ... */
-	uint64		grow_row_bytes; /* ... and in bytes of rows */
-	pg_atomic_uint32 growths;	/* number of requests for more space */
+
+	/* requests for more space */
+	struct
+	{
+		uint64		rows;		/* in rows ... */
+		uint64		row_bytes;	/* ... and in bytes of rows */
+		pg_atomic_uint32 requests;	/* their number */
+	}			grow;
 
 	/* written by the device process, in cache lines of their own */
 	char		pad[PG_CACHE_LINE_SIZE];
@@ -258,8 +269,11 @@ typedef struct DeviceSlot
 	volatile uint64 rows_down;	/* rows of the result; set before its chunks */
 
 	/* space that the rows of all producers need, if the job must grow */
-	volatile uint64 want_rows;
-	volatile uint64 want_row_bytes;
+	struct
+	{
+		volatile uint64 rows;
+		volatile uint64 row_bytes;
+	}			want;
 	DeviceJobTimes times;
 	GpusortError error;
 } DeviceSlot;
@@ -371,12 +385,15 @@ typedef struct DeviceShared
 	uint64		last_number;	/* number of the last job that was opened */
 
 	/* the queue, in order of arrival; under the lock */
-	int			nwaiting;
-	uint64		last_sequence;	/* last sequence number of a waiter */
-	DeviceWaiter queue[DEVICE_QUEUE];
-	Latch	   *volatile first_waiting; /* read without the lock */
-	uint64		waited;			/* number of sorts that have left the queue */
-	uint64		waited_us;		/* total time that they waited */
+	struct
+	{
+		int			nwaiting;
+		uint64		last_sequence;	/* last sequence number of a waiter */
+		DeviceWaiter waiters[DEVICE_QUEUE];
+		Latch	   *volatile first; /* read without the lock */
+		uint64		waited;		/* number of sorts that have left the queue */
+		uint64		waited_us;	/* total time that they waited */
+	}			queue;
 
 	DeviceFailure logged[DEVICE_LOGGED];	/* under the lock */
 
@@ -385,12 +402,15 @@ typedef struct DeviceShared
 
 	/* DeviceServiceState; the process sets READY and LEAVING */
 	pg_atomic_uint32 state;
-	pg_atomic_uint32 process_pid;	/* 0: none */
+	struct
+	{
+		pg_atomic_uint32 pid;	/* 0: none */
 
-	/* process that may use the pool until it has ended; 0: none */
-	volatile int pool_pid;
-	pg_atomic_uint32 restarts;	/* process starts after failures */
-	pg_atomic_uint32 finished;	/* jobs finished; written by the process */
+		/* process that may use the pool until it has ended; 0: none */
+		volatile int pool_pid;
+		pg_atomic_uint32 restarts;	/* process starts after failures */
+		pg_atomic_uint32 finished;	/* jobs finished; written by the process */
+	}			process;
 
 	/*
 	 * Number of jobs in a row that ended with an error of the device, by
@@ -408,22 +428,30 @@ typedef struct DeviceShared
 	volatile bool leave;		/* the process must end after its jobs */
 	volatile uint64 retry_us;	/* state NONE: next start; 0: never */
 	volatile double start_us;	/* duration of the last start; by the process */
-	volatile int idle_blocks_s; /* gpusort.device_idle_blocks */
-	volatile int idle_context_s;	/* gpusort.device_idle_context */
-	volatile bool learn;		/* gpusort.device_learn */
+
+	/* settings of the server */
+	struct
+	{
+		volatile int idle_blocks_s; /* gpusort.device_idle_blocks */
+		volatile int idle_context_s;	/* gpusort.device_idle_context */
+		volatile bool learn;	/* gpusort.device_learn */
+
+		/*
+		 * gpusort.device_timeout.  The process hangs if it shows no sign of
+		 * life for this time.  Copies and sorts take a small part of it.  But
+		 * a call may have to compile the kernels for a device that is newer
+		 * than the library, or to pin much memory.
+		 */
+		volatile int timeout_ms;
+	}			settings;
 
 	/* signs of life, written by the process */
-	pg_atomic_uint32 heartbeat; /* increases, unless a call does not return */
-	volatile int hangs;			/* the process found that a device hangs */
-	volatile int at_device;		/* CUDA number of the current call; -1: none */
-
-	/*
-	 * gpusort.device_timeout of the server.  The process hangs if it shows no
-	 * sign of life for this time.  Copies and sorts take a small part of it.
-	 * But a call may have to compile the kernels for a device that is newer
-	 * than the library, or to pin much memory.
-	 */
-	volatile int timeout_ms;
+	struct
+	{
+		pg_atomic_uint32 heartbeat; /* increases, unless a call does not return */
+		volatile int hangs;		/* the process found that a device hangs */
+		volatile int at_device; /* CUDA number of the current call; -1: none */
+	}			life;
 
 	/* written by the device process, valid while READY */
 	int			ndevices;
@@ -435,23 +463,35 @@ typedef struct DeviceShared
 	bool		pinned;
 
 	/* recent mean times that jobs hold their memory, per job and per byte */
-	volatile double hold_us;
-	volatile double byte_hold_us;
+	struct
+	{
+		volatile double job_us;
+		volatile double byte_us;
+	}			hold;
 
 	/* why there is no device process; empty while one is READY */
-	char		why_not[256];
-	char		why_detail[256];	/* file names: for superusers only */
+	struct
+	{
+		char		why_not[256];
+		char		detail[256];	/* file names: for superusers only */
+	}			absence;
 
 	/*
 	 * messages for the server's log: written by the process, logged by the
 	 * supervisor
 	 */
-	pg_atomic_uint32 notes;		/* written so far; n is note[n % DEVICE_NOTES] */
-	DeviceNote	note[DEVICE_NOTES];
+	struct
+	{
+		pg_atomic_uint32 written;	/* so far; n is notes[n % DEVICE_NOTES] */
+		DeviceNote	notes[DEVICE_NOTES];
+	}			log;
 
 	/* wake-up of the device process */
-	pg_atomic_uint32 sleeping;
-	sem_t		wake;
+	struct
+	{
+		pg_atomic_uint32 sleeping;
+		sem_t		semaphore;
+	}			wakeup;
 
 	DeviceSlot	slots[DEVICE_SLOTS];
 } DeviceShared;
@@ -553,9 +593,9 @@ static inline void
 device_wake_process(void)
 {
 	pg_memory_barrier();
-	if (pg_atomic_read_u32(&device_shared->sleeping) != 0 &&
-		pg_atomic_exchange_u32(&device_shared->sleeping, 0) != 0)
-		sem_post(&device_shared->wake);
+	if (pg_atomic_read_u32(&device_shared->wakeup.sleeping) != 0 &&
+		pg_atomic_exchange_u32(&device_shared->wakeup.sleeping, 0) != 0)
+		sem_post(&device_shared->wakeup.semaphore);
 }
 
 /* Wakes the supervisor: a word that it reads has changed. */
@@ -575,7 +615,7 @@ device_wake_first(void)
 	Latch	   *latch;
 
 	pg_memory_barrier();
-	latch = device_shared->first_waiting;
+	latch = device_shared->queue.first;
 	if (latch != NULL)
 		SetLatch(latch);
 }

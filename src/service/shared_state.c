@@ -103,15 +103,15 @@ init_shared(void)
 	Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
 	pg_atomic_init_u32(&device_shared->generation, 0);
 	pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
-	pg_atomic_init_u32(&device_shared->process_pid, 0);
-	pg_atomic_init_u32(&device_shared->restarts, 0);
-	pg_atomic_init_u32(&device_shared->finished, 0);
-	pg_atomic_init_u32(&device_shared->heartbeat, 0);
-	pg_atomic_init_u32(&device_shared->sleeping, 0);
+	pg_atomic_init_u32(&device_shared->process.pid, 0);
+	pg_atomic_init_u32(&device_shared->process.restarts, 0);
+	pg_atomic_init_u32(&device_shared->process.finished, 0);
+	pg_atomic_init_u32(&device_shared->life.heartbeat, 0);
+	pg_atomic_init_u32(&device_shared->wakeup.sleeping, 0);
 	pg_atomic_init_u32(&device_shared->asked, 0);
 	pg_atomic_init_u32(&device_shared->measure_asked, 0);
-	pg_atomic_init_u32(&device_shared->notes, 0);
-	if (sem_init(&device_shared->wake, 1, 0) != 0)
+	pg_atomic_init_u32(&device_shared->log.written, 0);
+	if (sem_init(&device_shared->wakeup.semaphore, 1, 0) != 0)
 		elog(FATAL, "could not create a semaphore: %m");
 	for (int i = 0; i < DEVICE_MAX; i++)
 	{
@@ -134,7 +134,7 @@ init_shared(void)
 		pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
 		pg_atomic_init_u32(&slot->taken, 0);
 		pg_atomic_init_u32(&slot->made, 0);
-		pg_atomic_init_u32(&slot->growths, 0);
+		pg_atomic_init_u32(&slot->grow.requests, 0);
 		pg_atomic_init_u32(&slot->grown, 0);
 		pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
 	}

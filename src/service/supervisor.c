@@ -87,7 +87,7 @@ static int	error_pause = RESTART_PAUSE_MS; /* ms, after an error exit */
 static int	retry_pause = 0;	/* ms, after a process that found no device */
 
 /* The last reason for finding no device that was logged. */
-static char logged[sizeof(device_shared->why_not)];
+static char logged[sizeof(device_shared->absence.why_not)];
 
 /* Messages logged so far, and the messages of the previous and the current process. */
 static uint32 notes_seen = 0;
@@ -165,9 +165,9 @@ start_device_process(void)
 	pid_t		pid;
 
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_STARTING);
-	device_shared->hangs = 0;
-	device_shared->at_device = -1;
-	device_shared->timeout_ms = gpusort_device_timeout;
+	device_shared->life.hangs = 0;
+	device_shared->life.at_device = -1;
+	device_shared->settings.timeout_ms = gpusort_device_timeout;
 	child_given_up = false;
 	silent_checks = 0;
 	opened_mask = gpusort_device_mask;
@@ -185,8 +185,8 @@ start_device_process(void)
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
 		return 0;
 	}
-	pg_atomic_write_u32(&device_shared->process_pid, (uint32) pid);
-	device_shared->pool_pid = pid;
+	pg_atomic_write_u32(&device_shared->process.pid, (uint32) pid);
+	device_shared->process.pool_pid = pid;
 	return pid;
 }
 
@@ -196,7 +196,7 @@ end_generation(DeviceServiceState state)
 {
 	uint32		generation;
 
-	pg_atomic_write_u32(&device_shared->process_pid, 0);
+	pg_atomic_write_u32(&device_shared->process.pid, 0);
 	pg_atomic_write_u32(&device_shared->state, state);
 	generation = pg_atomic_fetch_add_u32(&device_shared->generation, 1);
 	for (int i = 0; i < DEVICE_SLOTS; i++)
@@ -206,7 +206,7 @@ end_generation(DeviceServiceState state)
 		uint32		closing = device_slot_word(generation, DEVICE_SLOT_CLOSING);
 
 		if (device_slot_state(word) == DEVICE_SLOT_OPEN)
-			SetLatch(slot->latch);
+			SetLatch(slot->owner.latch);
 		else if (word == closing)
 			(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
 	}
@@ -224,7 +224,7 @@ await_end(int ms)
 		if (keeper_process_ended(&status))
 		{
 			child = 0;
-			device_shared->pool_pid = 0;
+			device_shared->process.pool_pid = 0;
 			return true;
 		}
 		pg_usleep(10 * 1000L);
@@ -257,14 +257,14 @@ stop_device_process(int code, Datum arg)
 static void
 log_notes(void)
 {
-	uint32		written = pg_atomic_read_u32(&device_shared->notes);
+	uint32		written = pg_atomic_read_u32(&device_shared->log.written);
 
 	pg_read_barrier();
 	if (written - notes_seen > DEVICE_NOTES)
 		notes_seen = written - DEVICE_NOTES;
 	while (notes_seen != written)
 	{
-		const DeviceNote *note = &device_shared->note[notes_seen++ % DEVICE_NOTES];
+		const DeviceNote *note = &device_shared->log.notes[notes_seen++ % DEVICE_NOTES];
 		bool		news = true;
 
 		for (int i = 0; i < nnotes_before; i++)
@@ -287,7 +287,7 @@ log_end(pid_t pid, int status)
 	if (WIFSIGNALED(status))
 	{
 		if (!child_given_up)
-			snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+			snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
 					 "the device process was terminated by signal %d: %s",
 					 WTERMSIG(status), pg_strsignal(WTERMSIG(status)));
 		ereport(LOG,
@@ -301,20 +301,20 @@ log_end(pid_t pid, int status)
 	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_LATER)
 	{
 		/* once for each reason, not at each retry */
-		if (strcmp(logged, device_shared->why_not) != 0)
+		if (strcmp(logged, device_shared->absence.why_not) != 0)
 			ereport(LOG,
-					(errmsg("gpusort found no GPU to sort on: %s", device_shared->why_not),
+					(errmsg("gpusort found no GPU to sort on: %s", device_shared->absence.why_not),
 					 errdetail("The service tries again when a sort asks for a GPU.")));
-		strlcpy(logged, device_shared->why_not, sizeof(logged));
+		strlcpy(logged, device_shared->absence.why_not, sizeof(logged));
 		return;
 	}
 	else
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) exited with exit code %d",
 						(int) pid, WEXITSTATUS(status)),
-				 device_shared->why_not[0] == '\0' ? 0 :
-				 errdetail("%s%s%s", device_shared->why_not, device_shared->why_detail[0] ? ": " : "",
-						   device_shared->why_detail)));
+				 device_shared->absence.why_not[0] == '\0' ? 0 :
+				 errdetail("%s%s%s", device_shared->absence.why_not, device_shared->absence.detail[0] ? ": " : "",
+						   device_shared->absence.detail)));
 	logged[0] = '\0';
 }
 
@@ -325,40 +325,40 @@ log_end(pid_t pid, int status)
 static bool
 device_process_hung(int *check_ms)
 {
-	uint32		heartbeat = pg_atomic_read_u32(&device_shared->heartbeat);
+	uint32		heartbeat = pg_atomic_read_u32(&device_shared->life.heartbeat);
 	uint64		now = device_now_us();
 
 	/* + 1: the process may have stopped right after a check */
-	*check_ms = device_shared->timeout_ms / (HEARTBEAT_CHECKS + 1);
+	*check_ms = device_shared->settings.timeout_ms / (HEARTBEAT_CHECKS + 1);
 	if (heartbeat != last_heartbeat)
 		silent_checks = 0;
 	else if (now - last_check >= (uint64) *check_ms * 1000)
 		silent_checks++;
 	else
-		return device_shared->hangs;
+		return device_shared->life.hangs;
 	last_heartbeat = heartbeat;
 	last_check = now;
-	return silent_checks >= HEARTBEAT_CHECKS || device_shared->hangs;
+	return silent_checks >= HEARTBEAT_CHECKS || device_shared->life.hangs;
 }
 
 /* Kills a process that hangs, and gives up its jobs without waiting for its end. */
 static void
 give_up_device_process(void)
 {
-	int			device = device_shared->at_device;
+	int			device = device_shared->life.at_device;
 
-	if (!device_shared->hangs)
-		snprintf(device_shared->why_not, sizeof(device_shared->why_not),
-				 "a call of the driver has not returned for %d s", device_shared->timeout_ms / 1000);
+	if (!device_shared->life.hangs)
+		snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
+				 "a call of the driver has not returned for %d s", device_shared->settings.timeout_ms / 1000);
 	keeper_signal(SIGKILL);
-	device_failures_count(device, device_shared->why_not);
+	device_failures_count(device, device_shared->absence.why_not);
 	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;
 	child_given_up = true;
 	end_generation(DEVICE_SERVICE_DOWN);
 	ereport(LOG,
 			(errmsg("gpusort device process (PID %d) hangs and is killed", (int) child),
-			 errdetail("%s", device_shared->why_not)));
+			 errdetail("%s", device_shared->absence.why_not)));
 }
 
 /* Logs the devices that the next process will leave out. */
@@ -384,9 +384,9 @@ log_failing_devices(void)
 static void
 publish_settings(void)
 {
-	device_shared->idle_blocks_s = gpusort_device_idle_blocks;
-	device_shared->idle_context_s = gpusort_device_idle_context;
-	device_shared->learn = gpusort_device_learn;
+	device_shared->settings.idle_blocks_s = gpusort_device_idle_blocks;
+	device_shared->settings.idle_context_s = gpusort_device_idle_context;
+	device_shared->settings.learn = gpusort_device_learn;
 	if (child != 0)
 	{
 		device_shared->leave = gpusort_device_mask != opened_mask;
@@ -396,8 +396,8 @@ publish_settings(void)
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_OFF);
 	else if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_OFF)
 	{
-		device_shared->why_not[0] = '\0';
-		device_shared->why_detail[0] = '\0';
+		device_shared->absence.why_not[0] = '\0';
+		device_shared->absence.detail[0] = '\0';
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_IDLE);
 		when_asked = true;
 	}
@@ -411,8 +411,8 @@ process_left(void)
 	pause_from = 0;
 	/* start at once if the setting has changed, to open the new devices */
 	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
-	device_shared->why_not[0] = '\0';
-	device_shared->why_detail[0] = '\0';
+	device_shared->absence.why_not[0] = '\0';
+	device_shared->absence.detail[0] = '\0';
 	end_generation(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_IDLE);
 }
 
@@ -437,10 +437,10 @@ process_ended(int status, uint32 finished)
 	log_end(child, status);
 	if (code != DEVICE_EXIT_IDLE && !child_given_up)
 		/* SIGKILL comes from outside and is not the fault of a device */
-		device_failures_count(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? -1 : device_shared->at_device,
-							  device_shared->why_not);
+		device_failures_count(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? -1 :
+							  device_shared->life.at_device, device_shared->absence.why_not);
 	child = 0;
-	device_shared->pool_pid = 0;
+	device_shared->process.pool_pid = 0;
 	if (code == DEVICE_EXIT_IDLE && !child_given_up)
 		process_left();
 	else if (code == DEVICE_EXIT_LATER && !child_given_up)
@@ -462,7 +462,7 @@ process_ended(int status, uint32 finished)
 		when_asked = false;
 		retry_pause = 0;
 		/* after a job has finished, the pause counts from the process's start */
-		if (pg_atomic_read_u32(&device_shared->finished) != finished)
+		if (pg_atomic_read_u32(&device_shared->process.finished) != finished)
 			error_pause = RESTART_PAUSE_MS;
 		else
 		{
@@ -482,8 +482,8 @@ previous_is_running(void)
 	if (previous_child != 0 && kill(previous_child, 0) != 0)
 	{
 		previous_child = 0;
-		device_shared->why_not[0] = '\0';
-		device_shared->why_detail[0] = '\0';
+		device_shared->absence.why_not[0] = '\0';
+		device_shared->absence.detail[0] = '\0';
 	}
 	return previous_child != 0;
 }
@@ -516,9 +516,9 @@ gpusort_device_supervisor(Datum arg)
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	before_shmem_exit(stop_device_process, (Datum) 0);
 	device_shared->supervisor = MyLatch;
-	previous_child = device_shared->pool_pid;
+	previous_child = device_shared->process.pool_pid;
 	if (previous_is_running())
-		snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+		snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
 				 "the last device process (PID %d) has not ended yet", (int) previous_child);
 	publish_settings();
 
@@ -540,10 +540,10 @@ gpusort_device_supervisor(Datum arg)
 		if (start_is_due())
 		{
 			if (!first && !when_asked)
-				pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
+				pg_atomic_fetch_add_u32(&device_shared->process.restarts, 1);
 			first = false;
 			pause_from = device_now_us();
-			finished = pg_atomic_read_u32(&device_shared->finished);
+			finished = pg_atomic_read_u32(&device_shared->process.finished);
 			child = start_device_process();
 			pg_atomic_write_u32(&device_shared->asked, 0);
 		}
@@ -574,7 +574,7 @@ reset_counters(void)
 		pg_atomic_write_u64(&counters->bytes_down, 0);
 	}
 	LWLockAcquire(device_lock, LW_EXCLUSIVE);
-	device_shared->waited = device_shared->waited_us = 0;
+	device_shared->queue.waited = device_shared->queue.waited_us = 0;
 	LWLockRelease(device_lock);
 	device_failures_reset();
 }

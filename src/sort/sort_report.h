@@ -41,15 +41,18 @@ typedef struct SortReport
 	uint64		dropped_in_batches; /* duplicates within a batch */
 	uint64		dropped_in_merges;	/* duplicates in runs that were merged */
 	uint64		dropped_on_device;	/* duplicates that a GPU dropped */
-	bool		device_failed;	/* a GPU was used and failed */
-	int			device_batches; /* batches whose keys a GPU has sorted */
-	uint64		device_rows;	/* rows that were moved to a GPU */
-	bool		sent_to_device; /* sorted in one GPU job of all participants */
-	uint64		early_rows;		/* rows whose keys were sent during ingest */
-	uint64		bytes_up;		/* bytes sent to the GPU */
-	uint64		bytes_down;		/* bytes received from the GPU */
-	double		device_sort_us; /* time of the GPU kernels */
-	ReportDevice devices[REPORT_DEVICES];	/* by first use; sorts in parts */
+	struct
+	{
+		bool		failed;		/* a GPU was used and failed */
+		int			batches;	/* batches whose keys a GPU has sorted */
+		uint64		rows;		/* rows that were moved to a GPU */
+		bool		one_job;	/* sorted in one GPU job of all participants */
+		uint64		early_rows; /* rows whose keys were sent during ingest */
+		uint64		bytes_up;	/* bytes sent to the GPU */
+		uint64		bytes_down; /* bytes received from the GPU */
+		double		sort_us;	/* time of the GPU kernels */
+		ReportDevice used[REPORT_DEVICES];	/* by first use; sorts in parts */
+	}			device;
 	int			parts;			/* parts of a sort in parts */
 	int			parts_here;		/* parts that the CPU sorted */
 	bool		sorted;			/* facts and decision are set */

@@ -282,7 +282,7 @@ sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 	env->sink_bytes = 0;
 	env->device_failed = again || (env->spec.memory != 0 && !env->spec.gpu_verified);
 	memset(&env->report, 0, sizeof(SortReport));
-	env->report.device_failed = again;
+	env->report.device.failed = again;
 	env->report.bounded = (bound > 0);
 	env->report.distinct = env->drop_duplicates;
 	env->timed = env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;

@@ -77,13 +77,13 @@ gpusort_device_words(void)
 	if (device_shared == NULL)
 		return device_service_why_none();
 	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
-	if (state == DEVICE_SERVICE_READY || device_shared->why_not[0] == '\0')
+	if (state == DEVICE_SERVICE_READY || device_shared->absence.why_not[0] == '\0')
 		return service_state(state);
 	/* file names only for roles that may see gpusort.device_library */
-	if (device_shared->why_detail[0] != '\0' && has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
-		detail = psprintf(": %.*s", (int) sizeof(device_shared->why_detail) - 1, device_shared->why_detail);
+	if (device_shared->absence.detail[0] != '\0' && has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
+		detail = psprintf(": %.*s", (int) sizeof(device_shared->absence.detail) - 1, device_shared->absence.detail);
 	return psprintf("%s: %.*s%s%s", service_state(state),
-					(int) sizeof(device_shared->why_not) - 1, device_shared->why_not, detail,
+					(int) sizeof(device_shared->absence.why_not) - 1, device_shared->absence.why_not, detail,
 					state == DEVICE_SERVICE_NONE ? retry_words() : "");
 }
 
@@ -96,12 +96,12 @@ fill_service(Datum *values, bool *nulls, const DeviceUse *use)
 	values[COL_STAGING_TOTAL] = Int64GetDatum((int64) (device_shared->staging_chunks * device_shared->chunk_size));
 	values[COL_STAGING_FREE] = Int64GetDatum((int64) ((device_shared->staging_chunks - use->chunks) *
 													  device_shared->chunk_size));
-	values[COL_PID] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process_pid));
-	values[COL_RESTARTS] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->restarts));
+	values[COL_PID] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process.pid));
+	values[COL_RESTARTS] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process.restarts));
 	values[COL_WAITING] = Int32GetDatum(use->waiting);
 	nulls[COL_STATE] = nulls[COL_FREE_JOBS] = nulls[COL_STAGING_TOTAL] = nulls[COL_STAGING_FREE] = false;
 	nulls[COL_RESTARTS] = nulls[COL_WAITING] = false;
-	nulls[COL_PID] = pg_atomic_read_u32(&device_shared->process_pid) == 0;
+	nulls[COL_PID] = pg_atomic_read_u32(&device_shared->process.pid) == 0;
 	values[COL_WAITED] = Int64GetDatum((int64) use->waited);
 	values[COL_WAITED_SECONDS] = Float8GetDatum((double) use->waited_us / 1e6);
 	values[COL_LONGEST_WAIT] = Float8GetDatum((double) use->longest_wait_us / 1e6);

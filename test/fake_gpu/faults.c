@@ -201,7 +201,7 @@ job_in(const DeviceSlot *slot)
 	{
 		memset(job, 0, sizeof(*job));
 		job->number = slot->number;
-		job->fault = fault_of(slot->pid);
+		job->fault = fault_of(slot->owner.pid);
 	}
 	return job;
 }
@@ -265,7 +265,7 @@ kill_process(void)
 static void
 freeze(void)
 {
-	device_shared->timeout_ms = SHORT_TIMEOUT_MS;
+	device_shared->settings.timeout_ms = SHORT_TIMEOUT_MS;
 	device_wake_supervisor();	/* it reads timeout_ms */
 	for (;;)
 		pause();
@@ -370,7 +370,7 @@ lacks_memory(void)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (is_open(slot) && !slot->is_producer && job_in(slot)->up == 0)
+		if (is_open(slot) && !slot->producer.is_one && job_in(slot)->up == 0)
 			found = job_in(slot)->fault == FAULT_MEMORY_START;
 	}
 	pthread_mutex_unlock(&lock);
@@ -407,7 +407,7 @@ static GpusortStatus
 chunk_up(DeviceSlot *slot, GpusortStream *stream, GpusortError *err)
 {
 	FaultJob   *job = job_in(slot);
-	FaultJob   *owner = slot->is_producer ? job_in(&device_shared->slots[slot->into.slot]) : job;
+	FaultJob   *owner = slot->producer.is_one ? job_in(&device_shared->slots[slot->producer.into.slot]) : job;
 	uint32		counter = job->up++;
 
 	if (owner != job)

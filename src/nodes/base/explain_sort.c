@@ -108,7 +108,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	char		name[64] = "none";
 
 	initStringInfo(&buf);
-	if (report->sent_to_device)
+	if (report->device.one_job)
 		strlcpy(name, "gpu", sizeof(name));
 	if (report->sorted)
 	{
@@ -122,7 +122,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 		appendStringInfoString(&buf, "each wanted row was put in its place");
 	}
 	else
-		appendStringInfoString(&buf, report->sent_to_device ? "sent to one GPU with all participants' rows" :
+		appendStringInfoString(&buf, report->device.one_job ? "sent to one GPU with all participants' rows" :
 							   "no rows");
 	if (keys_only)
 		appendStringInfoString(&buf, ", keys only");
@@ -262,7 +262,7 @@ explain_parts(const SortReport *report, ExplainState *es)
 
 	for (int d = 0; d < REPORT_DEVICES; d++)
 	{
-		const ReportDevice *device = &report->devices[d];
+		const ReportDevice *device = &report->device.used[d];
 
 		if (device->parts == 0)
 			continue;
@@ -285,26 +285,26 @@ explain_parts(const SortReport *report, ExplainState *es)
 void
 explain_device(const SortReport *report, ExplainState *es)
 {
-	int64		up = (int64) (report->bytes_up / 1024);
-	int64		down = (int64) (report->bytes_down / 1024);
-	double		sort = report->device_sort_us / 1000;
+	int64		up = (int64) (report->device.bytes_up / 1024);
+	int64		down = (int64) (report->device.bytes_down / 1024);
+	double		sort = report->device.sort_us / 1000;
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str, "Sort Device: %s sort=%.3f ms up=" INT64_FORMAT "kB down=" INT64_FORMAT "kB",
-						 report->device_rows > 0 ? "rows" : "keys", sort, up, down);
-		if (report->early_rows > 0)
-			appendStringInfo(es->str, " early=" UINT64_FORMAT, report->early_rows);
+						 report->device.rows > 0 ? "rows" : "keys", sort, up, down);
+		if (report->device.early_rows > 0)
+			appendStringInfo(es->str, " early=" UINT64_FORMAT, report->device.early_rows);
 		appendStringInfoChar(es->str, '\n');
 	}
 	else
 	{
-		ExplainPropertyText("Sort Device Mode", report->device_rows > 0 ? "rows" : "keys", es);
+		ExplainPropertyText("Sort Device Mode", report->device.rows > 0 ? "rows" : "keys", es);
 		ExplainPropertyFloat("Sort Device Time", "ms", sort, 3, es);
 		ExplainPropertyInteger("Sort Device Up", "kB", up, es);
 		ExplainPropertyInteger("Sort Device Down", "kB", down, es);
-		ExplainPropertyInteger("Sort Device Early Rows", NULL, (int64) report->early_rows, es);
+		ExplainPropertyInteger("Sort Device Early Rows", NULL, (int64) report->device.early_rows, es);
 	}
 	if (report->parts == 0)
 		return;

@@ -16,7 +16,7 @@ sort_node_count(const SortReport *report)
 	{
 		count.algorithm = report->decision.algorithm;
 		/* a device failure was counted when it happened */
-		if (report->decision.forced_why_not != NULL && !report->device_failed)
+		if (report->decision.forced_why_not != NULL && !report->device.failed)
 			count.passed_over = report->facts.forced;
 	}
 	count.rows = report->rows;

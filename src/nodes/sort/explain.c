@@ -22,7 +22,7 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
 		explain_phases(&css->ss.ps, &report, es);
-		if (node->sorter->report->bytes_up > 0)
+		if (node->sorter->report->device.bytes_up > 0)
 			explain_device(node->sorter->report, es);
 	}
 }
@@ -45,7 +45,7 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		if (es->timing && css->ss.ps.instrument != NULL)
 		{
 			explain_phases(&css->ss.ps, &shown, es);
-			if (report->bytes_up > 0)
+			if (report->device.bytes_up > 0)
 				explain_device(report, es);
 		}
 	}
