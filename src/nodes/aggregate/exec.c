@@ -497,7 +497,7 @@ static pg_noinline bool
 take_rows(AggregateState *node)
 {
 	node->next_taken = 0;
-	node->ntaken = gpusort_next_rows(node->outer, node->taken, &node->takes);
+	node->ntaken = sorted_input_take(node->outer, node->taken, &node->takes);
 	return node->ntaken > 0;
 }
 
@@ -550,7 +550,7 @@ skip_rows(AggregateState *node, int64 rows)
 	int64		taken = Min(rows, node->ntaken - node->next_taken);
 
 	node->next_taken += taken;
-	return taken + gpusort_skip_rows(node->outer, rows - taken);
+	return taken + sorted_input_skip(node->outer, rows - taken);
 }
 
 /* Keeps the values of columns from this one on. */
@@ -582,7 +582,7 @@ keep_first_row(AggregateState *node, TupleTableSlot *row)
 	}
 	else if (node->minimal_slot && !TTS_SHOULDFREE(row) && (tuple = slot_minimal_tuple(row)) != NULL)
 	{
-		if (!gpusort_rows_stay(node->outer))
+		if (!sorted_input_stays(node->outer))
 		{
 			if (tuple->t_len > node->row_room)
 			{
@@ -620,7 +620,7 @@ take_group(AggregateState *node, TupleTableSlot *row)
 	int			first = ngroup;
 
 	if (node->set != NULL)
-		ordered_set_begin_group(node->set, true, gpusort_rows_stay(node->outer));
+		ordered_set_begin_group(node->set, true, sorted_input_stays(node->outer));
 	keep_first_row(node, row);
 	keep_columns(node, row, 0);
 	node->pending = NULL;
@@ -773,7 +773,7 @@ count_is_known(AggregateState *node, uint64 *rows)
 {
 	return node->ngroup == 0 && node->set != NULL && node->format.nulls_first &&
 		ordered_set_needs_positions(node->set, node->agg->ss.ps.ps_ExprContext) &&
-		gpusort_count_rows(node->outer, rows);
+		sorted_input_count(node->outer, rows);
 }
 
 /* Takes a group that begins with this row; NULL: a group without rows. */

@@ -455,7 +455,7 @@ begin_inner(MergedJoin *node)
 	MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 
 	node->begun = true;
-	node->array = gpusort_array_result(innerPlanState(node));
+	node->array = sorted_input_array(innerPlanState(node));
 	if (node->array == NULL && node->writer == NULL)
 		node->writer = row_writer_create(ExecGetResultType(innerPlanState(node)));
 	MemoryContextSwitchTo(old);

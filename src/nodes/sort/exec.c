@@ -52,7 +52,7 @@ const CustomScanMethods gpusort_scan_methods = {
 	.CreateCustomScanState = gpusort_create_state
 };
 
-static const CustomExecMethods gpusort_exec_methods = {
+const CustomExecMethods gpusort_exec_methods = {
 	.CustomName = "GpuSort",
 	.BeginCustomScan = gpusort_begin,
 	.ExecCustomScan = gpusort_exec_custom,
@@ -380,100 +380,6 @@ gpusort_choose_exec(GpuSortState *node)
 		MemoryContextSwitchTo(old);
 	}
 	ExecSetExecProcNode(&node->css.ss.ps, gpusort_exec_distinct);
-}
-
-/* ------------------------------------------------------------------------
- * What a GpuSort Aggregate, Window or Join above asks
- * ------------------------------------------------------------------------
- */
-
-/* The node, if it is a serial GpuSort that has sorted and returns all rows of its result; otherwise NULL. */
-static GpuSortState *
-sorted_node(PlanState *ps)
-{
-	GpuSortState *node = (GpuSortState *) ps;
-
-	if (!IsA(ps, CustomScanState) || node->css.methods != &gpusort_exec_methods || !node->sort_done ||
-		node->result->duplicates)
-		return NULL;
-	return node;
-}
-
-bool
-gpusort_count_rows(PlanState *ps, uint64 *rows)
-{
-	GpuSortState *node = sorted_node(ps);
-
-	if (node == NULL || node->distinct > 0 || node->bound > 0)
-		return false;
-	*rows = node->sorter->report->rows;
-	return true;
-}
-
-uint64
-gpusort_skip_rows(PlanState *ps, uint64 rows)
-{
-	GpuSortState *node = sorted_node(ps);
-
-	if (node == NULL || node->result->methods->skip == NULL)
-		return 0;
-	return node->result->methods->skip(node->result, rows);
-}
-
-uint64
-gpusort_rows_ahead(PlanState *ps, bool *all)
-{
-	GpuSortState *node = sorted_node(ps);
-
-	*all = false;
-	if (node == NULL || node->result->methods->ahead == NULL)
-		return 0;
-	return node->result->methods->ahead(node->result, all);
-}
-
-void
-gpusort_peek(PlanState *ps, uint64 i, TupleTableSlot *slot)
-{
-	SortResult *result = ((GpuSortState *) ps)->result;
-
-	result->methods->peek(result, i, slot);
-}
-
-int
-gpusort_next_rows(PlanState *ps, MinimalTuple *rows, bool *more)
-{
-	GpuSortState *node = sorted_node(ps);
-
-	CHECK_FOR_INTERRUPTS();
-	*more = node != NULL && node->result->methods->take != NULL;
-	return *more ? node->result->methods->take(node->result, rows) : 0;
-}
-
-bool
-gpusort_rows_stay(PlanState *ps)
-{
-	GpuSortState *node = sorted_node(ps);
-
-	return node != NULL && node->result->methods->kind == RESULT_ROWS;
-}
-
-ArrayResult *
-gpusort_array_result(PlanState *ps)
-{
-	GpuSortState *node = sorted_node(ps);
-	ArrayResult *array;
-	bool		all = true;
-
-	if (node == NULL ||
-		(node->result->methods->kind != RESULT_ROWS && node->result->methods->kind != RESULT_KEYS))
-		return NULL;
-	/* an array of merged keys has those of a round */
-	if (node->result->methods->ahead != NULL)
-		(void) node->result->methods->ahead(node->result, &all);
-	if (!all)
-		return NULL;
-	array = (ArrayResult *) node->result;
-	return array->more == NULL ? array : NULL;
 }
 
 /*

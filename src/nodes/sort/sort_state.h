@@ -71,6 +71,8 @@ typedef struct ParallelSortState
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;
 
+extern const CustomExecMethods gpusort_exec_methods;
+
 extern Node *parallel_sort_create_state(void);
 
 extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);

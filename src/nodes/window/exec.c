@@ -227,7 +227,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 			end = rows;
 			break;
 		}
-		gpusort_peek(outer, end, node->following);
+		sorted_input_peek(outer, end, node->following);
 		if (!same_columns(node, node->columns, ncolumns, node->following))
 			break;
 		same = end + 1;
@@ -237,7 +237,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 	{
 		int64		middle = same + (end - same) / 2;
 
-		gpusort_peek(outer, middle, node->following);
+		sorted_input_peek(outer, middle, node->following);
 		if (same_columns(node, node->columns, ncolumns, node->following))
 			same = middle + 1;
 		else
@@ -251,12 +251,12 @@ static void
 jump(WindowState *node)
 {
 	bool		all;
-	int64		rows = gpusort_rows_ahead(outerPlanState(node), &all);
+	int64		rows = sorted_input_ahead(outerPlanState(node), &all);
 
 	if (rows > 0)
 	{
 		rows = count_same_ahead(node, rows, node->format.npartition);
-		node->jumped += gpusort_skip_rows(outerPlanState(node), rows);
+		node->jumped += sorted_input_skip(outerPlanState(node), rows);
 	}
 }
 
@@ -325,7 +325,7 @@ next_row_with_ahead(WindowState *node)
 
 		if (TupIsNull(row))
 			return row;
-		(void) gpusort_rows_ahead(outerPlanState(node), &all);
+		(void) sorted_input_ahead(outerPlanState(node), &all);
 		node->ahead = all ? AHEAD_IN_SORT : AHEAD_STORED;
 		if (all)
 			return row;
@@ -354,7 +354,7 @@ count_ahead(WindowState *node, bool new_partition)
 	{
 		if (new_partition)
 			counters[WINDOW_PARTITION_ROWS] = 1 +
-				count_same_ahead(node, gpusort_rows_ahead(outerPlanState(node), &all), node->format.npartition);
+				count_same_ahead(node, sorted_input_ahead(outerPlanState(node), &all), node->format.npartition);
 		rows = counters[WINDOW_PARTITION_ROWS] - counters[WINDOW_ROW_NUMBER];
 	}
 	if (node->needs_peers_end)

@@ -1,0 +1,56 @@
+/*
+ * sorted_input.h
+ *	  Sorted input: what a node reads of a GpuSort below in other ways than row by row.
+ *
+ * A node reads its input with ExecProcNode(), whatever node that is.  Between two such calls it
+ * may ask these functions.  They know more than that if the input is a GpuSort: how many rows
+ * there are, which rows follow, and which of them stay in memory.  Of any other node they say
+ * that nothing is known, so the caller goes on row by row.
+ */
+#ifndef GPUSORT_NODES_SORT_SORTED_INPUT_H
+#define GPUSORT_NODES_SORT_SORTED_INPUT_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "sort/sort.h"
+
+/*
+ * The number of rows that a plan node returns, after it was asked for the first one.  False
+ * if it is not known: the node is no serial GpuSort, or drops rows.
+ */
+extern bool sorted_input_count(PlanState *ps, uint64 *rows);
+
+/* Skips at most this many following rows of such a node; returns how many. */
+extern uint64 sorted_input_skip(PlanState *ps, uint64 rows);
+
+/*
+ * The number of following rows that sorted_input_peek() can read; 0 for other nodes.  Sets *all if
+ * no other rows follow them.
+ */
+extern uint64 sorted_input_ahead(PlanState *ps, bool *all);
+
+/*
+ * Puts following row i, one of those, into a slot of the kind that the node returns; 0 is the
+ * next row.  The node's next row stays the same.
+ */
+extern void sorted_input_peek(PlanState *ps, uint64 i, TupleTableSlot *slot);
+
+/*
+ * Returns at most RESULT_TAKE following rows of such a node at once: puts their addresses
+ * into rows[] and returns their number.  They stay there until the next row is asked for.
+ * 0: ask the node for the next row.  *more: later calls may return rows.
+ */
+extern int	sorted_input_take(PlanState *ps, MinimalTuple *rows, bool *more);
+
+/* Do the rows of this node stay where they are until it is rescanned or ended? */
+extern bool sorted_input_stays(PlanState *ps);
+
+/*
+ * The sorted rows of such a node, if all of them can be read in any order:
+ * a row that was returned is at pos - 1, and the row at pos is returned next.  Otherwise NULL.
+ * It stays until the node is rescanned or ended.
+ */
+extern ArrayResult *sorted_input_array(PlanState *ps);
+
+#endif							/* GPUSORT_NODES_SORT_SORTED_INPUT_H */
