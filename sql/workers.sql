@@ -27,7 +27,8 @@ SET parallel_tuple_cost = 10;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 SELECT who_sorts('SELECT id, s FROM workers_t ORDER BY s COLLATE "C" DESC, a');
 -- a subquery gets no workers beyond PostgreSQL's if they would be taken from the query around it
-SELECT plan_nodes('SELECT id FROM workers_t WHERE a < 10 AND id NOT IN (SELECT id FROM workers_t ORDER BY k LIMIT 2000)',
+SELECT plan_nodes('SELECT id FROM workers_t
+	WHERE a < 10 AND id NOT IN (SELECT id FROM workers_t ORDER BY k LIMIT 2000)',
 	'GpuSort( Feed)?(?=\))|Gather|(Parallel )?Seq Scan');
 SELECT plan_nodes('SELECT count(*) FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) x JOIN workers_t y ON x.a = y.a
 	WHERE y.k < 0', 'GpuSort( Feed)?(?=\))|Gather|(Parallel )?Seq Scan');
