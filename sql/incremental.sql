@@ -220,8 +220,8 @@ SELECT check_ahead('SELECT * FROM inc ORDER BY g10, v LIMIT 60', true) AS ahead,
 	check_ahead('SELECT id + 1 FROM inc WHERE v > 0 ORDER BY g10, v LIMIT 100', true) AS computed,
 	check_ahead('SELECT * FROM inc ORDER BY g10, v LIMIT 15', false) AS few;
 SELECT c.nodes, c.result, count(*) FROM some_orders, check_sort(sql) c GROUP BY 1, 2;
--- all pages visible to all
-VACUUM inc;
+-- all pages visible to all, and no TID of a dead tuple, also on pages that another process has pinned
+VACUUM (FREEZE, INDEX_CLEANUP ON) inc;
 SELECT check_ahead('SELECT * FROM inc ORDER BY g10, v LIMIT 60', true);
 SELECT c.nodes, c.result, count(*) FROM some_orders, check_sort(sql) c GROUP BY 1, 2;
 -- an update of the transaction itself, with another order of the rows in the table; an open cursor sees none of it
@@ -242,7 +242,7 @@ VACUUM (FULL) inc;
 UPDATE inc SET w = w + 1 WHERE id % 3 = 0;
 UPDATE inc SET w = w + 1 WHERE id % 6 = 0;
 SELECT c.nodes, c.result, count(*) FROM some_orders, check_sort(sql) c GROUP BY 1, 2;
-VACUUM inc;
+VACUUM (FREEZE, INDEX_CLEANUP ON) inc;
 SELECT check_ahead('SELECT * FROM inc ORDER BY g10, v LIMIT 60', true);
 SELECT c.nodes, c.result, count(*) FROM some_orders, check_sort(sql) c GROUP BY 1, 2;
 -- a serializable transaction locks no more than it reads
