@@ -5,8 +5,8 @@
  *
  * Rewriting the finished plan covers every Sort of every kind of statement and keeps
  * the planner's decisions, which rely on the abilities of a Sort; a GpuSort has the
- * same abilities.  A GpuSort returns its input rows, so its target list refers to
- * custom_scan_tlist one to one, and that refers to the child as the Sort's did.
+ * same abilities.  The rooms of the nodes make the new nodes; here is the walk, and what
+ * decides.
  *
  * The executor passes a LIMIT's bound to a Sort, but not to a custom node.  The walk
  * therefore carries the Limit down through the same nodes as ExecSetTupleBound(), and
@@ -30,10 +30,8 @@
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/base/plan_columns.h"
 #include "nodes/base/plan_format.h"
-#include "nodes/feed/feed.h"
 #include "nodes/incremental/incremental.h"
 #include "nodes/join/join.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
 #include "nodes/sort/sort_node.h"
@@ -111,32 +109,6 @@ sort_refusal(Sort *sort, NodeContext context, KeyColumn *keys)
 			return psprintf("sort key %d: %s", i + 1, why);
 	}
 	return NULL;
-}
-
-/* Makes a GpuSort in place of a Sort.  limit may be NULL. */
-static Plan *
-make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
-{
-	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
-
-	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	compat_count_disabled(cscan);
-	cscan->methods = &gpusort_scan_methods;
-	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
-	return (Plan *) cscan;
-}
-
-/* Makes a GpuSort Incremental, which has the abilities of an Incremental Sort. */
-static Plan *
-make_incremental(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
-{
-	Sort	   *sort = &incremental->sort;
-	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
-
-	compat_count_disabled(cscan);
-	cscan->methods = &incremental_scan_methods;
-	incremental_plan_fill(cscan, keys, sort->numCols, incremental->nPresortedCols, limit);
-	return &cscan->scan.plan;
 }
 
 /* ------------------------------------------------------------------------
@@ -234,89 +206,6 @@ plan_drop_duplicates(PlannedStmt *stmt)
 	child->targetlist = list_truncate(child->targetlist, kept);
 }
 
-/* ------------------------------------------------------------------------
- * Parallel sorts
- *
- *		Gather Merge            Sort                 GpuSort
- *		  -> Sort         or      -> Gather    :       -> Gather
- *		       -> partial              -> partial           -> GpuSort Feed
- *		                                                         -> partial
- *
- * Each GpuSort Feed sorts the rows of its process, and the GpuSort merges them.  No row
- * passes through the Gather.  The Gather returns its input, so all target lists except
- * the top one refer to the one below one to one.
- *
- * The GpuSort returns its rows once and forward, as a Gather Merge does.  If a rescan or
- * a backward scan is possible, a Sort above a Gather is not replaced by a parallel sort.
- * ------------------------------------------------------------------------
- */
-
-/* Changes OUTER_VAR to INDEX_VAR, because the child's output becomes the scan's tuple. */
-static Node *
-outer_to_index(Node *node, void *context)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Var) && ((Var *) node)->varno == OUTER_VAR)
-	{
-		Var		   *var = copyObject((Var *) node);
-
-		var->varno = INDEX_VAR;
-		return (Node *) var;
-	}
-	return expression_tree_mutator(node, outer_to_index, context);
-}
-
-/* Makes a GpuSort Feed for a Sort above a partial plan; input refers to the plan's output. */
-static Plan *
-make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
-{
-	CustomScan *partial_node = plan_scan_of_input(sort, input);
-
-	partial_node->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
-	partial_node->scan.plan.lefttree = partial;
-	partial_node->scan.plan.parallel_aware = true;
-	partial_node->scan.plan.parallel_safe = true;
-	/* the initplans of a Sort above the Gather belong to the GpuSort */
-	partial_node->scan.plan.initPlan = NIL;
-	partial_node->scan.plan.plan_rows = partial->plan_rows;
-	partial_node->scan.plan.extParam = partial->extParam;
-	partial_node->scan.plan.allParam = partial->allParam;
-	compat_count_disabled(partial_node);
-	partial_node->methods = &partial_sort_scan_methods;
-	gpusort_plan_fill(partial_node, keys, nkeys, NULL);
-	return &partial_node->scan.plan;
-}
-
-/* Replaces a Gather Merge above a Sort by a parallel sort.  limit may be NULL. */
-static Plan *
-parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
-{
-	List	   *input = sort->plan.targetlist;
-	CustomScan *top = plan_scan_of_input(&merge->plan, input);
-	Gather	   *gather = makeNode(Gather);
-
-	gather->plan = merge->plan;
-	gather->plan.type = T_Gather;
-	gather->plan.plan_node_id = sort->plan.plan_node_id;
-	gather->plan.targetlist = copyObject(input);
-	gather->plan.initPlan = NIL;	/* they belong to the GpuSort */
-	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
-											  keys, sort->numCols);
-	gather->num_workers = merge->num_workers;
-	gather->rescan_param = merge->rescan_param;
-	gather->initParam = merge->initParam;
-
-	/* the Gather Merge's target list may compute expressions */
-	top->scan.plan.targetlist =
-		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
-	top->scan.plan.lefttree = &gather->plan;
-	compat_count_disabled(top);
-	top->methods = &gpusort_scan_methods;
-	gpusort_plan_fill(top, keys, sort->numCols, limit);
-	return &top->scan.plan;
-}
-
 /*
  * Should the participants of a Gather or Gather Merge hand over their rows in sorted blocks?
  * top: the Gather Merge, or the Sort above the Gather; input: the partial plan below the sort.
@@ -337,31 +226,6 @@ exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext conte
 		return false;
 	return workers < EXCHANGE_TWO_LEVEL_WORKERS || !parallel_leader_participation ||
 		EXCHANGE_SAVES * own >= input->total_cost / (workers + 1);
-}
-
-/* Can a Sort above the Gather become a parallel sort? */
-static bool
-parallel_possible(const Gather *gather)
-{
-	return !gather->single_copy && !gather->invisible && plan_returns_input(&gather->plan);
-}
-
-/* Replaces a Sort above a Gather by a parallel sort; parallel_possible() holds. */
-static Plan *
-parallel_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
-{
-	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
-	Plan	   *partial = gather->plan.lefttree;
-	Plan	   *feed;
-
-	feed = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist), partial, keys, sort->numCols);
-	/* the Sort's cost is the node's above the Gather */
-	feed->startup_cost = feed->total_cost = partial->total_cost;
-	gather->plan.lefttree = feed;
-	compat_count_disabled(top);
-	top->methods = &gpusort_scan_methods;
-	gpusort_plan_fill(top, keys, sort->numCols, limit);
-	return &top->scan.plan;
 }
 
 /* ------------------------------------------------------------------------
@@ -389,14 +253,14 @@ replace_sort(Sort *sort, NodeContext context)
 		log_refusal(sort, refusal);
 		return &sort->plan;
 	}
-	if (IsA(child, Gather) && !context.rewind && parallel_possible((Gather *) child))
+	if (IsA(child, Gather) && !context.rewind && parallel_sort_possible((Gather *) child))
 	{
 		Gather	   *gather = (Gather *) child;
 
 		if (exchange_pays(&sort->plan, gather->plan.lefttree, gather->num_workers, context))
-			return parallel_from_gather(sort, gather, keys, context.limit);
+			return parallel_sort_from_gather(sort, gather, keys, context.limit);
 	}
-	return make_gpusort(sort, keys, context.limit);
+	return sort_plan_make(sort, keys, context.limit);
 }
 
 static Plan *
@@ -406,7 +270,7 @@ replace_incremental_sort(IncrementalSort *incremental, NodeContext context)
 	const char *refusal = sort_refusal(&incremental->sort, context, keys);
 
 	if (refusal == NULL)
-		return make_incremental(incremental, keys, context.limit);
+		return incremental_plan_make(incremental, keys, context.limit);
 	log_refusal(&incremental->sort, refusal);
 	return &incremental->sort.plan;
 }
@@ -421,14 +285,14 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, NodeContext context)
 	if (refusal != NULL)
 		log_refusal(sort, refusal);
 	else if (exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, context))
-		return parallel_from_gather_merge(merge, sort, keys, context.limit);
+		return parallel_sort_from_gather_merge(merge, sort, keys, context.limit);
 	else
 	{
 		/* workers can evaluate constants */
 		bool		known = context.limit != NULL &&
 			limit_is_constant(context.limit->limitCount, context.limit->limitOffset);
 
-		merge->plan.lefttree = make_gpusort(sort, keys, known ? context.limit : NULL);
+		merge->plan.lefttree = sort_plan_make(sort, keys, known ? context.limit : NULL);
 	}
 	return &merge->plan;
 }

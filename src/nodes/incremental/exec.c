@@ -608,22 +608,3 @@ incremental_rescan(CustomScanState *css)
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
 }
-
-bool
-incremental_plan_is(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &incremental_scan_methods;
-}
-
-void
-incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix, Limit *limit)
-{
-	gpusort_plan_fill(cscan, keys, nkeys, limit);
-	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(nprefix));
-}
-
-int
-incremental_plan_prefix(const CustomScan *cscan)
-{
-	return linitial_int((List *) llast(cscan->custom_private));
-}

@@ -25,4 +25,7 @@ extern void incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int 
 								  Limit *limit);
 extern int	incremental_plan_prefix(const CustomScan *cscan);
 
+/* Makes the node, which has the abilities of an Incremental Sort.  limit may be NULL. */
+extern Plan *incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit);
+
 #endif							/* GPUSORT_NODES_INCREMENTAL_INCREMENTAL_H */

@@ -155,12 +155,6 @@ gpusort_node_init(void)
 	keys_slot_init();
 }
 
-bool
-gpusort_plan_is(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gpusort_scan_methods;
-}
-
 static Node *
 gpusort_create_state(CustomScan *cscan)
 {

@@ -720,12 +720,3 @@ parallel_sort_shutdown(CustomScanState *css)
 		choose_exec(node);
 	}
 }
-
-bool
-plan_above_partial_sorts(const CustomScan *cscan)
-{
-	const Plan *gather = outerPlan(cscan);
-
-	return IsA(gather, Gather) && IsA(outerPlan(gather), CustomScan) &&
-		((const CustomScan *) outerPlan(gather))->methods == &partial_sort_scan_methods;
-}

@@ -1,0 +1,41 @@
+/*
+ * plan.c
+ *	  The plan node of GpuSort Incremental, in place of an Incremental Sort.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "nodes/base/plan_columns.h"
+#include "nodes/base/plan_format.h"
+#include "nodes/incremental/incremental.h"
+
+bool
+incremental_plan_is(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &incremental_scan_methods;
+}
+
+void
+incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix, Limit *limit)
+{
+	gpusort_plan_fill(cscan, keys, nkeys, limit);
+	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(nprefix));
+}
+
+int
+incremental_plan_prefix(const CustomScan *cscan)
+{
+	return linitial_int((List *) llast(cscan->custom_private));
+}
+
+Plan *
+incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
+{
+	Sort	   *sort = &incremental->sort;
+	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+
+	compat_count_disabled(cscan);
+	cscan->methods = &incremental_scan_methods;
+	incremental_plan_fill(cscan, keys, sort->numCols, incremental->nPresortedCols, limit);
+	return &cscan->scan.plan;
+}

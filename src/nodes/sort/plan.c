@@ -1,0 +1,148 @@
+/*
+ * plan.c
+ *	  Plan nodes of GpuSort, in place of a Sort, a Gather Merge, or a Sort above a Gather.
+ *
+ * A GpuSort returns its input rows, so its target list refers to custom_scan_tlist one to one,
+ * and that refers to the child as the Sort's did.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "nodes/base/plan_columns.h"
+#include "nodes/base/plan_format.h"
+#include "nodes/feed/feed.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/sort/sort_node.h"
+
+bool
+gpusort_plan_is(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gpusort_scan_methods;
+}
+
+bool
+plan_above_partial_sorts(const CustomScan *cscan)
+{
+	const Plan *gather = outerPlan(cscan);
+
+	return IsA(gather, Gather) && IsA(outerPlan(gather), CustomScan) &&
+		((const CustomScan *) outerPlan(gather))->methods == &partial_sort_scan_methods;
+}
+
+Plan *
+sort_plan_make(Sort *sort, const KeyColumn *keys, Limit *limit)
+{
+	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+
+	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	compat_count_disabled(cscan);
+	cscan->methods = &gpusort_scan_methods;
+	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
+	return (Plan *) cscan;
+}
+
+/* ------------------------------------------------------------------------
+ * Parallel sorts
+ *
+ *		Gather Merge            Sort                 GpuSort
+ *		  -> Sort         or      -> Gather    :       -> Gather
+ *		       -> partial              -> partial           -> GpuSort Feed
+ *		                                                         -> partial
+ *
+ * Each GpuSort Feed sorts the rows of its process, and the GpuSort merges them.  No row
+ * passes through the Gather.  The Gather returns its input, so all target lists except
+ * the top one refer to the one below one to one.
+ *
+ * The GpuSort returns its rows once and forward, as a Gather Merge does.  If a rescan or
+ * a backward scan is possible, a Sort above a Gather is not replaced by a parallel sort.
+ * ------------------------------------------------------------------------
+ */
+
+/* Changes OUTER_VAR to INDEX_VAR, because the child's output becomes the scan's tuple. */
+static Node *
+outer_to_index(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == OUTER_VAR)
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		var->varno = INDEX_VAR;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, outer_to_index, context);
+}
+
+/* Makes a GpuSort Feed for a Sort above a partial plan; input refers to the plan's output. */
+static Plan *
+make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
+{
+	CustomScan *partial_node = plan_scan_of_input(sort, input);
+
+	partial_node->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
+	partial_node->scan.plan.lefttree = partial;
+	partial_node->scan.plan.parallel_aware = true;
+	partial_node->scan.plan.parallel_safe = true;
+	/* the initplans of a Sort above the Gather belong to the GpuSort */
+	partial_node->scan.plan.initPlan = NIL;
+	partial_node->scan.plan.plan_rows = partial->plan_rows;
+	partial_node->scan.plan.extParam = partial->extParam;
+	partial_node->scan.plan.allParam = partial->allParam;
+	compat_count_disabled(partial_node);
+	partial_node->methods = &partial_sort_scan_methods;
+	gpusort_plan_fill(partial_node, keys, nkeys, NULL);
+	return &partial_node->scan.plan;
+}
+
+Plan *
+parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
+{
+	List	   *input = sort->plan.targetlist;
+	CustomScan *top = plan_scan_of_input(&merge->plan, input);
+	Gather	   *gather = makeNode(Gather);
+
+	gather->plan = merge->plan;
+	gather->plan.type = T_Gather;
+	gather->plan.plan_node_id = sort->plan.plan_node_id;
+	gather->plan.targetlist = copyObject(input);
+	gather->plan.initPlan = NIL;	/* they belong to the GpuSort */
+	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
+											  keys, sort->numCols);
+	gather->num_workers = merge->num_workers;
+	gather->rescan_param = merge->rescan_param;
+	gather->initParam = merge->initParam;
+
+	/* the Gather Merge's target list may compute expressions */
+	top->scan.plan.targetlist =
+		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
+	top->scan.plan.lefttree = &gather->plan;
+	compat_count_disabled(top);
+	top->methods = &gpusort_scan_methods;
+	gpusort_plan_fill(top, keys, sort->numCols, limit);
+	return &top->scan.plan;
+}
+
+bool
+parallel_sort_possible(const Gather *gather)
+{
+	return !gather->single_copy && !gather->invisible && plan_returns_input(&gather->plan);
+}
+
+Plan *
+parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
+{
+	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+	Plan	   *partial = gather->plan.lefttree;
+	Plan	   *feed;
+
+	feed = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist), partial, keys, sort->numCols);
+	/* the Sort's cost is the node's above the Gather */
+	feed->startup_cost = feed->total_cost = partial->total_cost;
+	gather->plan.lefttree = feed;
+	compat_count_disabled(top);
+	top->methods = &gpusort_scan_methods;
+	gpusort_plan_fill(top, keys, sort->numCols, limit);
+	return &top->scan.plan;
+}
