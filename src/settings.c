@@ -136,33 +136,15 @@ fill_algorithm_options(void)
 	}
 }
 
-void
-gpusort_settings_init(void)
+/* Settings of what plans have. */
+static void
+define_plan_settings(void)
 {
-	/*
-	 * Context of the settings with which the service starts.  A session that
-	 * loads the library later has no service.  It defines these settings all
-	 * the same, so that they may stand in a configuration file.
-	 */
-	GucContext	server_start = process_shared_preload_libraries_in_progress ?
-		PGC_POSTMASTER : PGC_SIGHUP;
-
-	fill_algorithm_options();
 	DefineCustomBoolVariable("gpusort.enable",
 							 "Lets plans sort with GpuSort nodes instead of Sort nodes.",
 							 NULL,
 							 &gpusort_enable, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.index_builds",
-							 "Lets gpusort build btree indexes.",
-							 "It applies while gpusort.enable is on.  The index is the same either way.",
-							 &gpusort_index_builds, true,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.index_builds_min_size",
-							"Sets the minimum size of a table for gpusort.index_builds.",
-							"PostgreSQL builds the indexes of smaller tables as fast.",
-							&gpusort_index_builds_min_size, 8, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_BLOCKS, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.plan_grouping",
 							 "Compares sorted with hashed groups and joins by predicted times.",
 							 "If off, PostgreSQL compares them by the costs of its own Sort.",
@@ -188,16 +170,32 @@ gpusort_settings_init(void)
 							 NULL,
 							 &gpusort_merge_joins, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomEnumVariable("gpusort.algorithm",
-							 "Forces a sort algorithm where it can apply.",
-							 "If it cannot, EXPLAIN's Sort Route shows the reason.",
-							 &forced_algorithm, ALGORITHM_AUTO, algorithm_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.min_rows",
 							"Sets the minimum estimated number of rows for a GpuSort node.",
 							"A GpuSort node takes about 0.1 microseconds more to start than a Sort.",
 							&gpusort_min_rows, 32, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.index_builds",
+							 "Lets gpusort build btree indexes.",
+							 "It applies while gpusort.enable is on.  The index is the same either way.",
+							 &gpusort_index_builds, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.index_builds_min_size",
+							"Sets the minimum size of a table for gpusort.index_builds.",
+							"PostgreSQL builds the indexes of smaller tables as fast.",
+							&gpusort_index_builds_min_size, 8, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_BLOCKS, NULL, NULL, NULL);
+}
+
+/* Settings of how a sort sorts. */
+static void
+define_sort_settings(void)
+{
+	DefineCustomEnumVariable("gpusort.algorithm",
+							 "Forces a sort algorithm where it can apply.",
+							 "If it cannot, EXPLAIN's Sort Route shows the reason.",
+							 &forced_algorithm, ALGORITHM_AUTO, algorithm_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.threads",
 							"Sets the number of threads that sort in one backend.",
 							NULL,
@@ -208,12 +206,32 @@ gpusort_settings_init(void)
 							"-1 uses max_worker_processes.",
 							&gpusort_max_threads, -1, -1, 65536,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpusort.compress_runs",
+							 "Stores rows in temporary files as differences to the row before.",
+							 "\"auto\" does so if the processor has fast instructions for it and the files become "
+							 "smaller.",
+							 &gpusort_compress_runs, COMPRESS_AUTO, compress_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.verify",
 							 "Checks the order and completeness of every sorted result.",
 							 "A wrong result of a CPU algorithm is an error; "
 							 "after a wrong result of a GPU the CPU sorts.",
 							 &gpusort_verify, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+/* Settings of the use of GPUs. */
+static void
+define_device_settings(void)
+{
+	/*
+	 * Context of the settings with which the service starts.  A session that
+	 * loads the library later has no service.  It defines these settings all
+	 * the same, so that they may stand in a configuration file.
+	 */
+	GucContext	server_start = process_shared_preload_libraries_in_progress ?
+		PGC_POSTMASTER : PGC_SIGHUP;
+
 	DefineCustomStringVariable("gpusort.device",
 							   "Sets the GPUs that sorts may use: auto, off, or a list of numbers.",
 							   "The server's configuration decides which GPUs are opened.",
@@ -260,12 +278,12 @@ gpusort_settings_init(void)
 							   &gpusort_device_library, DEVICE_LIBRARY_DEFAULT,
 							   server_start, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
-	DefineCustomEnumVariable("gpusort.compress_runs",
-							 "Stores rows in temporary files as differences to the row before.",
-							 "\"auto\" does so if the processor has fast instructions for it and the files become "
-							 "smaller.",
-							 &gpusort_compress_runs, COMPRESS_AUTO, compress_options,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+/* Settings of tests and experiments. */
+static void
+define_test_settings(void)
+{
 	DefineCustomIntVariable("gpusort.run_rows",
 							"Sets the maximum number of rows of a run, for tests.",
 							"0 sets no limit.",
@@ -281,5 +299,15 @@ gpusort_settings_init(void)
 							NULL,
 							&gpusort_device_timeout, 120000, 100, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+}
+
+void
+gpusort_settings_init(void)
+{
+	fill_algorithm_options();
+	define_plan_settings();
+	define_sort_settings();
+	define_device_settings();
+	define_test_settings();
 	MarkGUCPrefixReserved("gpusort");
 }
