@@ -136,7 +136,7 @@ fill_algorithm_options(void)
 	}
 }
 
-/* Settings of what plans have. */
+/* Settings of plans. */
 static void
 define_plan_settings(void)
 {
@@ -187,7 +187,7 @@ define_plan_settings(void)
 							PGC_USERSET, GUC_UNIT_BLOCKS, NULL, NULL, NULL);
 }
 
-/* Settings of how a sort sorts. */
+/* Settings of sorts. */
 static void
 define_sort_settings(void)
 {
@@ -220,7 +220,7 @@ define_sort_settings(void)
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
-/* Settings of the use of GPUs. */
+/* Settings of GPUs. */
 static void
 define_device_settings(void)
 {
@@ -280,7 +280,7 @@ define_device_settings(void)
 							   NULL, NULL, NULL);
 }
 
-/* Settings of tests and experiments. */
+/* Settings for tests and experiments. */
 static void
 define_test_settings(void)
 {

@@ -55,7 +55,7 @@ device_check_bytes(const SortEnv *env, const Batch *batch)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
 	Size		result = !env->spec.keys_only ? sizeof(uint32) :
-		env->spec.tids ? (keybuf->row_bytes <= (int) (sizeof(uint64) + sizeof(uint32)) ? sizeof(SortRec64) :
+		env->spec.rids_are_tids ? (keybuf->row_bytes <= (int) (sizeof(uint64) + sizeof(uint32)) ? sizeof(SortRec64) :
 						  sizeof(SortRec128)) :
 		keybuf->row_bytes < (int) sizeof(uint64) ? sizeof(uint64) : sizeof(SortRec128);
 

@@ -89,7 +89,7 @@ fill_gpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *lay
 {
 	facts->gpu.key_width = key_width;
 	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
-	facts->gpu.keys_only = env->spec.keys_only && !env->spec.tids;
+	facts->gpu.keys_only = env->spec.keys_only && !env->spec.rids_are_tids;
 	facts->gpu.keys_back = env->spec.keys_only || env->spec.gpu_verified || !layout->exact;
 	facts->gpu.drop = false;
 	facts->gpu.rows_back = 0;

@@ -6,7 +6,7 @@
  * bits; one chunk crosses the bus while the next is packed.  Rids travel with their keys:
  * translating positions into rids on the host would cost a cache miss per row.  A sort whose
  * rows are its keys sends no rids and gets the keys back.  The rids of an index build without
- * rows are TIDs (SortSpec.tids); keys and rids become the records that its result reads.
+ * rows are TIDs (SortSpec.rids_are_tids); keys and rids become the records that its result reads.
  *
  * Sending ahead: from STREAM_AFTER_ROWS on, if the router expects a gain, each chunk of
  * buffered keys is sent while rows still come in, so that only the last chunk is missing at
@@ -381,8 +381,8 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 	{
 		int			bits = dk->layout.layout.total_bits;
 
-		dk->rid_bits = env->spec.tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
-		if (!env->spec.tids)
+		dk->rid_bits = env->spec.rids_are_tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
+		if (!env->spec.rids_are_tids)
 			dk->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
 		else
 			dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
@@ -427,7 +427,7 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 		!device_check_keys(&dk->keys, chunk->keys, device_pair_rids(dk->env, rids), dk->spec.key_width,
 						   chunk->rows, last))
 		return "the result's keys are out of order, or not the input's";
-	if (dk->env->spec.tids)
+	if (dk->env->spec.rids_are_tids)
 		copy_pairs(dk, chunk, dk->env->recs.ptr, at);
 	else if (dk->env->spec.keys_only)
 		copy_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);

@@ -508,7 +508,7 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec, Inde
 	const char *failed = OVER_LIMIT;
 
 	/* the scan may see pages that are added before it begins */
-	spec->keys_only = spec->tids = RelationGetNumberOfBlocks(heap) < TID_RID_BLOCKS - RELSEG_SIZE &&
+	spec->keys_only = spec->rids_are_tids = RelationGetNumberOfBlocks(heap) < TID_RID_BLOCKS - RELSEG_SIZE &&
 		keys_only_possible(spec->desc, spec->keys, spec->nkeys);
 	INSTR_TIME_SET_CURRENT(clock);
 	spec->memory = (Size) maintenance_work_mem * 1024;
@@ -608,7 +608,7 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, IndexBuildCou
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
 
-	counters->route = !built ? INDEX_ROUTE_NONE : spec.tids ? INDEX_ROUTE_COMPACT : INDEX_ROUTE_TUPLES;
+	counters->route = !built ? INDEX_ROUTE_NONE : spec.rids_are_tids ? INDEX_ROUTE_COMPACT : INDEX_ROUTE_TUPLES;
 	if (built)
 	{
 		result = palloc(sizeof(IndexBuildResult));

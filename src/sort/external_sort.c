@@ -84,7 +84,7 @@ enter(Runs *runs)
 	{
 		runs->file = spill_open(runs->env->limit);
 		/* the padding of a row has its TID, or nothing that is needed */
-		runs->file->ignored = runs->env->spec.ties_by_tid || runs->env->spec.tids ? 0 : PADDING_BYTES;
+		runs->file->ignored = runs->env->spec.ties_by_tid || runs->env->spec.rids_are_tids ? 0 : PADDING_BYTES;
 	}
 	return old;
 }
@@ -206,7 +206,7 @@ write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sort
 static inline bool
 have_keys(const Runs *runs)
 {
-	return runs->env->spec.keys_only && !runs->env->spec.tids;
+	return runs->env->spec.keys_only && !runs->env->spec.rids_are_tids;
 }
 
 static void

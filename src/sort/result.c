@@ -7,7 +7,7 @@
  * SELECT k ... ORDER BY k, and the inputs of DISTINCT, GROUP BY and many merge joins.
  * No arena is filled and no row is fetched at random.  Equal rows are identical, so any
  * order of them is stable.  Keys of an index build have row ids, which are TIDs
- * (SortSpec.tids).
+ * (SortSpec.rids_are_tids).
  *
  * Floats are not decoded, because -0 and NaN payloads would be lost.  All columns at
  * their natural width must fit 128 bits, so that the key is always exact.
@@ -306,7 +306,7 @@ key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf, const
 	reader->keybuf = keybuf;
 	reader->keys = sorted->keys;
 	reader->format = sorted->format;
-	reader->rids = env->spec.tids;
+	reader->rids = env->spec.rids_are_tids;
 	reader->rid_bits = sorted->rid_bits;
 	reader->layout = sorted->layout;
 }

@@ -32,7 +32,7 @@ typedef struct SortSpec
 	 * TIDs.  Rows come in TID order, by slots of MinimalTuples or by pages
 	 * with TIDs.
 	 */
-	bool		tids;
+	bool		rids_are_tids;
 
 	/*
 	 * Leading keys of which each value is wanted once: the sort keeps the

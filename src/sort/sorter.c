@@ -199,7 +199,7 @@ sorter_create(const SortSpec *spec)
 	env->bulk = bulk_owner_create(cxt, spec->within != NULL ? spec->within : &env->progress);
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
-	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only && !spec->tids);
+	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only && !spec->rids_are_tids);
 	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
 	if (spec->distinct > 0)
 		env->distinct_cols = distinct_columns(spec->keys, spec->distinct);
@@ -388,7 +388,7 @@ run_exceeds_limit(const SorterData *sorter)
 	if (temp_file_limit < 0)
 		return false;
 	/* keys are written as rows */
-	if (env->spec.tids)
+	if (env->spec.rids_are_tids)
 	{
 		Size		width = SizeofMinimalTupleHeader;
 
