@@ -19,6 +19,9 @@
  * - A row is compared with its group's first row by columns (nodes/base/group_column.c).
  * - The first row of a group is not copied if the sort keeps its rows in memory.
  *
+ * In parallel plans a node in the workers returns transition values, serialized if their type
+ * is internal, and the node above the Gather combines them (AggSplit).
+ *
  * Memory policy: transition values in the AggState's contexts, which are reset with each
  * group; the values of ordered sets see ordered_set.c.
  */
@@ -26,6 +29,7 @@
 
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
+#include "common/int.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/nodeAgg.h"
@@ -52,6 +56,7 @@ typedef enum TransitionKind
 	TRANSITION_COUNT_ROWS,
 	TRANSITION_COUNT_VALUES,
 	TRANSITION_ADD_INT4,		/* int8 sum of int4 */
+	TRANSITION_ADD_INT8,		/* int8 sum of partial counts or sums */
 	TRANSITION_AVG_INT4,		/* number and sum, in an array of two int8 */
 	TRANSITION_ADD_FLOAT8,
 	TRANSITION_MOST_INT,		/* greatest, least of values with Datums as integers */
@@ -231,6 +236,25 @@ avg_state(Datum value)
 	return (int64 *) ARR_DATA_PTR(DatumGetArrayTypeP(value));
 }
 
+/* The kind that combines partial values of a kind; the combine function has replaced the transition function. */
+static TransitionKind
+combining_kind(const AggStatePerTransData *trans, TransitionKind kind, Oid transfn)
+{
+	switch (kind)
+	{
+		case TRANSITION_COUNT_ROWS:
+		case TRANSITION_COUNT_VALUES:
+		case TRANSITION_ADD_INT4:
+			return trans->transfn_oid == F_INT8PL ? TRANSITION_ADD_INT8 : TRANSITION_CALL;
+		case TRANSITION_ADD_FLOAT8:
+		case TRANSITION_MOST_INT:
+		case TRANSITION_LEAST_INT:
+			return trans->transfn_oid == transfn ? kind : TRANSITION_CALL;
+		default:
+			return TRANSITION_CALL;
+	}
+}
+
 /* Does a transition in place start with the aggregate's initial value? */
 static bool
 initial_value_is_known(const AggStatePerTransData *trans, TransitionKind kind)
@@ -263,8 +287,12 @@ transition_kind(const AggStatePerTransData *trans)
 
 		if (in_place[i].aggregate != trans->aggref->aggfnoid)
 			continue;
-		if (in_place[i].transfn != trans->transfn_oid || !initial_value_is_known(trans, kind) ||
+		if (!initial_value_is_known(trans, kind) ||
 			((kind == TRANSITION_MOST_INT || kind == TRANSITION_LEAST_INT) && !trans->transtypeByVal))
+			return TRANSITION_CALL;
+		if (DO_AGGSPLIT_COMBINE(trans->aggref->aggsplit))
+			return combining_kind(trans, kind, in_place[i].transfn);
+		if (in_place[i].transfn != trans->transfn_oid)
 			return TRANSITION_CALL;
 		if (kind != TRANSITION_COUNT_VALUES)
 			return kind;
@@ -309,6 +337,7 @@ end_transition(const AggregateState *node, Transition *t)
 		case TRANSITION_COUNT_VALUES:
 			return Int64GetDatum(t->count);
 		case TRANSITION_ADD_INT4:
+		case TRANSITION_ADD_INT8:
 			return Int64GetDatum(t->sum);
 		case TRANSITION_AVG_INT4:
 			t->value = copy_to_group(node, t, t->trans->initValue);
@@ -320,6 +349,28 @@ end_transition(const AggregateState *node, Transition *t)
 		default:
 			return t->value;
 	}
+}
+
+/*
+ * Deserializes the partial value that is the function's argument, as the steps of
+ * ExecBuildAggTrans() do.  False: the function is not called for it.
+ */
+static bool
+deserialize_argument(AggState *agg, AggStatePerTrans trans)
+{
+	FunctionCallInfo fcinfo = trans->deserialfn_fcinfo;
+	NullableDatum *arg = &trans->transfn_fcinfo->args[1];
+
+	if (arg->isnull && trans->deserialfn.fn_strict)
+		return false;
+	fcinfo->args[0] = *arg;
+	fcinfo->args[1].value = PointerGetDatum(NULL);
+	fcinfo->args[1].isnull = false;
+	fcinfo->isnull = false;
+	agg->curpertrans = trans;
+	arg->value = FunctionCallInvoke(fcinfo);
+	arg->isnull = fcinfo->isnull;
+	return true;
 }
 
 /* Calls the transition function for a row, as advance_transition_function() does. */
@@ -341,6 +392,11 @@ call_transition(AggregateState *node, Transition *t, const TupleTableSlot *row)
 	{
 		for (int i = 0; i < t->nargs; i++)
 			fcinfo->args[i + 1].value = ExecEvalExpr(t->args[i], agg->tmpcontext, &fcinfo->args[i + 1].isnull);
+	}
+	if (OidIsValid(trans->deserialfn_oid) && !deserialize_argument(agg, trans))
+	{
+		MemoryContextSwitchTo(old);
+		return;
 	}
 	if (trans->transfn.fn_strict)
 	{
@@ -435,6 +491,12 @@ advance(AggregateState *node, Transition *t, const TupleTableSlot *row, int firs
 			break;
 		case TRANSITION_ADD_INT4:
 			t->sum += DatumGetInt32(value);
+			break;
+		case TRANSITION_ADD_INT8:
+			if (unlikely(pg_add_s64_overflow(t->sum, DatumGetInt64(value), &t->sum)))
+				ereport(ERROR,
+						(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+						 errmsg("bigint out of range")));
 			break;
 		case TRANSITION_AVG_INT4:
 			t->count++;
@@ -695,6 +757,26 @@ take_wanted_values(AggregateState *node, TupleTableSlot *row, uint64 rows)
 	node->ended = true;
 }
 
+/* The partial value of a group, as finalize_partialaggregate() returns it. */
+static Datum
+partial_value(Transition *t, Datum value, bool *isnull)
+{
+	AggStatePerTrans trans = t->trans;
+	FunctionCallInfo fcinfo = trans->serialfn_fcinfo;
+
+	*isnull = t->isnull;
+	if (!OidIsValid(trans->serialfn_oid))
+		return value;
+	if (t->isnull && trans->serialfn.fn_strict)
+		return (Datum) 0;
+	fcinfo->args[0].value = value;
+	fcinfo->args[0].isnull = t->isnull;
+	fcinfo->isnull = false;
+	value = FunctionCallInvoke(fcinfo);
+	*isnull = fcinfo->isnull;
+	return value;
+}
+
 /* Computes the final values, as finalize_aggregate() does. */
 static void
 finalize(AggregateState *node)
@@ -718,7 +800,9 @@ finalize(AggregateState *node)
 		}
 		value = MakeExpandedObjectReadOnly(t->value, t->isnull, t->trans->transtypeLen);
 		econtext->ecxt_aggnulls[i] = t->isnull;
-		if (OidIsValid(peragg->finalfn_oid))
+		if (DO_AGGSPLIT_SKIPFINAL(agg->aggsplit))
+			value = partial_value(t, value, &econtext->ecxt_aggnulls[i]);
+		else if (OidIsValid(peragg->finalfn_oid))
 		{
 			LOCAL_FCINFO(fcinfo, FUNC_MAX_ARGS);
 			bool		anynull = t->isnull || peragg->numFinalArgs > 1;
@@ -1064,6 +1148,8 @@ aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	List	   *names = NIL;
 	ListCell   *lc;
 
+	if (agg->aggsplit != AGGSPLIT_SIMPLE)
+		ExplainPropertyText("Partial Mode", DO_AGGSPLIT_SKIPFINAL(agg->aggsplit) ? "Partial" : "Finalize", es);
 	for (int i = 0; i < agg->numCols; i++)
 	{
 		TargetEntry *tle = get_tle_by_resno(child->targetlist, agg->grpColIdx[i]);

@@ -218,8 +218,8 @@ examine_aggregate(Aggregates *all, const Aggref *aggref)
 	OrderColumn *order;
 	int			n;
 
-	if (aggref->agglevelsup > 0 || aggref->aggsplit != AGGSPLIT_SIMPLE)
-		all->refusal = "it is a partial aggregate";
+	if (aggref->agglevelsup > 0)
+		all->refusal = "an aggregate belongs to another query level";
 	else if (aggref->aggkind == AGGKIND_HYPOTHETICAL ||
 			 (aggref->aggkind == AGGKIND_ORDERED_SET &&
 			  (!ordered_set_is_known(aggref) || aggref->aggfilter != NULL)))
@@ -255,8 +255,6 @@ examine_aggregates(const Agg *agg, Aggregates *all)
 	all->all_distinct = all->aggrefs != NIL;
 	if (agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_SORTED)
 		all->refusal = "it has a hash table";
-	else if (agg->aggsplit != AGGSPLIT_SIMPLE)
-		all->refusal = "it is a partial aggregate";
 	else if (agg->groupingSets != NIL || agg->chain != NIL)
 		all->refusal = "it has grouping sets";
 	else if (contain_subplans((Node *) agg->plan.targetlist) || contain_subplans((Node *) agg->plan.qual))
