@@ -81,12 +81,13 @@ sub shape_settings
 }
 
 # Costs at which all plans that can use workers do.  max_parallel_workers may be too small for all of them, or 0.
+# Where a row of a worker costs much, only our plans read rows from workers.
 sub parallel
 {
 	my ($set) = @_;
 
 	@$set{qw(parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size min_parallel_index_scan_size
-		cpu_tuple_cost)} = (pick(0, 0, 100), 0, 0, 0, 1);
+		cpu_tuple_cost)} = (pick(0, 0, 100), pick(0, 0, 100), 0, 0, pick(1, 1, 0.1));
 	$set->{max_parallel_workers_per_gather} = pick(1, 2, 2, 4);
 	$set->{max_parallel_workers} = pick(0, 1, 8, 8, 8);
 	$set->{$_} = pick(qw(on on off)) for qw(parallel_leader_participation enable_parallel_append);
