@@ -14,7 +14,7 @@
 REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text types comparators nulls \
 	multi_column keys_only key_runs pages row_bytes stability limit limit_bound limit_order limit_early \
 	presorted_input incremental sort_only rescan cursor merge_join window_merge_join windows aggregates grouping \
-	distinct rows nested settings spill explain functions upgrade array route memory workers
+	partial_groups distinct rows nested settings spill explain functions upgrade array route memory workers
 
 # Unit tests: a target for each, which fails if the test fails.  unit-run-NAME
 # makes target NAME and prints "ok NAME" or "not ok NAME".

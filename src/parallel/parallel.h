@@ -318,9 +318,10 @@ extern void sort_cost_participant(const SortCostFacts *facts, int participants, 
 /*
  * Number of participants of a parallel sort that the machine runs at once.
  * leader: the leader participates, if the workers are few.  It counts as a whole
- * participant, because it reads no tuple queues meanwhile.
+ * participant, because it reads no tuple queues meanwhile.  *participants: all of them;
+ * may be NULL.
  */
-extern double sort_cost_concurrency(int workers, bool leader);
+extern double sort_cost_concurrency(int workers, bool leader, int *participants);
 
 /*
  * A parallel sort by the faster of two ways: the workers sort and the leader merges;

@@ -336,9 +336,13 @@ sorting_participants(int workers, bool leader)
 }
 
 double
-sort_cost_concurrency(int workers, bool leader)
+sort_cost_concurrency(int workers, bool leader, int *participants)
 {
-	return sort_abreast(sorting_participants(workers, leader));
+	int			n = sorting_participants(workers, leader);
+
+	if (participants != NULL)
+		*participants = n;
+	return sort_abreast(n);
 }
 
 /* Cost if the workers sort and the leader merges, in two levels if there are many workers. */

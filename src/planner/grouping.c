@@ -60,6 +60,7 @@ typedef struct Grouping
 	const Path *path;			/* PostgreSQL's cheapest path, the peer */
 	double		groups;			/* the least number that is expected */
 	double		most_groups;	/* PostgreSQL's estimate */
+	double		possible_groups;	/* the same, at most the possible number */
 	List	   *tlist;			/* that the grouping's clause refers to */
 	int			transitions;	/* transition values of a group */
 	AggClauseCosts costs;		/* of the aggregates */
@@ -105,9 +106,10 @@ most_values(const Node *expr)
  * multiplies the numbers of values, as if the columns were independent.  If they depend
  * on each other, there are far fewer groups, for which a hash table is faster.  So this
  * function takes the number of values of the column with most values, a lower bound.
+ * *possible: PostgreSQL's estimate, at most the possible number; may be NULL.
  */
 static double
-groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate)
+groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate, double *possible)
 {
 	List	   *exprs = get_sortgrouplist_exprs(clause, tlist);
 	double		most = 1;
@@ -123,6 +125,8 @@ groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, doubl
 			groups = Max(groups, Min(values, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL)));
 	}
 	estimate = Min(estimate, most);
+	if (possible != NULL)
+		*possible = estimate;
 	return groups > 0 ? Min(estimate, groups) : estimate;
 }
 
@@ -234,7 +238,8 @@ sets_us(const Grouping *grouping, List *rollups)
 		GroupFacts	facts;
 
 		group_facts(grouping, &facts);
-		facts.groups = groups_at_least(grouping->root, rollup->groupClause, grouping->tlist, rows, rollup->numGroups);
+		facts.groups = groups_at_least(grouping->root, rollup->groupClause, grouping->tlist, rows, rollup->numGroups,
+									   NULL);
 		count_keys(rollup->groupClause, grouping->path->pathtarget, &facts);
 		if (rollup->is_hashed)
 			us += hash_group_us(&facts);
@@ -308,6 +313,27 @@ log_times(const Grouping *grouping, double ours, double theirs, bool added)
 							 theirs / 1000, added ? "a path is added" : "PostgreSQL's paths stay")));
 }
 
+/* Finds our sort below the grouping, and its peer.  *sorted: the peer is a Sort, see find_peer(). */
+static bool
+find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer, bool *sorted)
+{
+	return !pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) &&
+		find_peer(grouping, peer, sorted) &&
+		find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort);
+}
+
+/* Is a path of ours faster than the peer, by the margin?  own_us: its time above its input. */
+static bool
+is_faster(const Grouping *grouping, double our_input_us, double own_us, const Peer *peer)
+{
+	double		ours = our_input_us + grouping->margin * own_us;
+	double		theirs = us_of_cost(grouping->input->total_cost) + peer->us;
+
+	if (message_level_is_interesting(DEBUG1))
+		log_times(grouping, ours, theirs, ours < theirs);
+	return ours < theirs;
+}
+
 /*
  * Finds our sort below the grouping, if it is faster than the peer.  group_us: predicted
  * time of the grouping above our sort.
@@ -315,27 +341,18 @@ log_times(const Grouping *grouping, double ours, double theirs, bool added)
 static bool
 find_faster_sort(const Grouping *grouping, SortOffer *sort, double group_us, Peer *peer)
 {
-	double		input_us = us_of_cost(grouping->input->total_cost);
 	bool		sorted;
-	bool		faster;
-	double		ours;
-	double		theirs;
 
-	if (pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) ||
-		!find_peer(grouping, peer, &sorted) ||
-		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort))
+	if (!find_sort_and_peer(grouping, sort, peer, &sorted))
 		return false;
 	/* PostgreSQL's Sort is replaced where it is */
 	if (sorted)
 		return sort->parallel;
-	ours = sort->input_us + grouping->margin * (sort->own_us + group_us);
-	theirs = input_us + peer->us;
-	faster = ours < theirs;
-	if (message_level_is_interesting(DEBUG1))
-		log_times(grouping, ours, theirs, faster);
+	if (!is_faster(grouping, sort->input_us, sort->own_us + group_us, peer))
+		return false;
 	/* the margin is in the cost, too */
 	peer->own *= grouping->margin;
-	return faster;
+	return true;
 }
 
 /* Adds a path, with the cost of its input and of the grouping's own time. */
@@ -382,6 +399,48 @@ offer_distinct(Grouping *grouping)
 	offer_unique(grouping, pathkeys, columns);
 }
 
+/*
+ * Partial groups in workers, if they save a tenth of the time of the other path above our sort.
+ * group_us: the time of the grouping in that path.  True if a path was added.
+ */
+static bool
+offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, GroupFacts *facts, double group_us)
+{
+	PlannerInfo *root = grouping->root;
+	List	   *clause = compat_group_clause(root);
+	SortOffer	sort = {.pathkeys = root->group_pathkeys};
+	PartialGroups partial;
+	double		own_us;
+	bool		sorted;
+	Peer		peer;
+	Path	   *path;
+
+	if (!find_sort_and_peer(grouping, &sort, &peer, &sorted) ||
+		!gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
+		return false;
+	/* with more groups they save less */
+	facts->groups = grouping->possible_groups;
+	if (!find_partial_groups(root, grouping->rel, extra, facts,
+							 sort.parallel ? sort.input : linitial(grouping->input_rel->partial_pathlist), &partial))
+		return false;
+	own_us = partial.sort_us + partial.group_us + partial.merge.sort_us + partial.merge.rows_us + partial.final_us;
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: GROUP BY: %.1f ms with partial groups in %d workers, %.1f ms without",
+							 (partial.input_us + own_us) / 1000, partial.input->parallel_workers,
+							 (sort.input_us + sort.own_us + group_us) / 1000)));
+	if (partial.input_us + own_us > WORKERS_MOST * (sort.input_us + sort.own_us + group_us))
+		return false;
+	if (!sorted)
+	{
+		if (!is_faster(grouping, partial.input_us, own_us, &peer))
+			return false;
+		peer.own *= grouping->margin;
+	}
+	path = partial_groups_path(root, grouping->rel, extra, &partial, clause, grouping->most_groups, &peer);
+	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
+	return true;
+}
+
 /* GROUP BY */
 static void
 offer_group(Grouping *grouping, const GroupPathExtraData *extra)
@@ -405,6 +464,8 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 		group_facts(grouping, &facts);
 		count_keys(clause, grouping->path->pathtarget, &facts);
 		group_us = Max(0, group_us + (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
+		if (offer_partial_groups(grouping, extra, &facts, group_us))
+			return;
 	}
 	if (!find_faster_sort(grouping, &sort, group_us, &peer))
 		return;
@@ -779,7 +840,8 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 	grouping.most_groups = number_of_groups(grouping.path);
 	if (clause == NIL || grouping.most_groups == 0)
 		return;
-	grouping.groups = groups_at_least(root, clause, grouping.tlist, grouping.input->rows, grouping.most_groups);
+	grouping.groups = groups_at_least(root, clause, grouping.tlist, grouping.input->rows, grouping.most_groups,
+									  &grouping.possible_groups);
 	if (kind == UPPERREL_DISTINCT)
 		offer_distinct(&grouping);
 	else

@@ -163,6 +163,44 @@ extern bool find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
 /* The path of the sort: a Sort, or a Gather Merge of Sorts. */
 extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer);
 
+/*
+ * May a Gather of ours be the input of a node of this relation, above input_rel, whose cheapest
+ * path is input?
+ */
+extern bool gather_is_possible(PlannerInfo *root, const RelOptInfo *rel, const RelOptInfo *input_rel,
+							   const Path *input);
+
+/* ------------------------------------------------------------------------
+ * Partial groups in the participants of a parallel plan (partial_groups.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct PartialGroups
+{
+	RelOptInfo *rel;			/* PostgreSQL's relation of partial groups */
+	Path	   *input;			/* a partial path */
+	double		groups;			/* expected in each participant */
+	double		sent;			/* of all participants */
+
+	/* predicted times */
+	double		input_us;		/* to read the input, with starting workers */
+	double		sort_us;		/* each participant's sort */
+	double		group_us;		/* each participant's groups */
+	SortCost	merge;			/* of the partial groups */
+	double		final_us;		/* to combine them */
+} PartialGroups;
+
+/*
+ * Predicts the times of partial groups of a partial path's rows.  groups: the grouping of all
+ * rows.  False if they are not possible.
+ */
+extern bool find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
+								const GroupFacts *groups, Path *input, PartialGroups *offer);
+
+/* The path of all steps.  The caller sets the cost of the last one, the combined groups. */
+extern Path *partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
+								 const PartialGroups *offer, List *clause, double groups, const Peer *peer);
+
 /* ------------------------------------------------------------------------
  * Replacements in finished plans
  * ------------------------------------------------------------------------

@@ -239,7 +239,7 @@ offer_parallel(SortOffer *offer, Path *partial, const SortCostFacts *facts)
 	sort_cost_parallel(facts, workers, parallel_leader_participation, &offer->time);
 	/* PostgreSQL divides the rows of a partial path as if each participant had a CPU */
 	set_times(offer, facts, setup_us(workers) + us_of_cost(partial->total_cost) * shares_of(workers) /
-			  sort_cost_concurrency(workers, parallel_leader_participation));
+			  sort_cost_concurrency(workers, parallel_leader_participation, NULL));
 }
 
 /*
@@ -296,6 +296,14 @@ may_add_gather(const PlannerInfo *root)
 }
 
 bool
+gather_is_possible(PlannerInfo *root, const RelOptInfo *rel, const RelOptInfo *input_rel, const Path *input)
+{
+	return !path_gathers(input) && enable_gathermerge && rel->consider_parallel && input_rel != NULL &&
+		input_rel->partial_pathlist != NIL && input->param_info == NULL && compat_gather_allowed(rel) &&
+		may_add_gather(root);
+}
+
+bool
 find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer)
 {
 	SortCostFacts facts;
@@ -316,9 +324,7 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	else
 		sort_cost_serial(&facts, &offer->time);
 	set_times(offer, &facts, us_of_cost(input->total_cost));
-	if (path_gathers(input) || !enable_gathermerge || !rel->consider_parallel || input_rel == NULL ||
-		input_rel->partial_pathlist == NIL || input->param_info != NULL || !compat_gather_allowed(rel) ||
-		!may_add_gather(root))
+	if (!gather_is_possible(root, rel, input_rel, input))
 		return true;
 
 	partial = linitial(input_rel->partial_pathlist);

@@ -1,0 +1,84 @@
+-- GROUP BY in two steps: partial groups in the workers, combined in the leader
+LOAD 'gpusort';
+SET gpusort.plan_grouping = on;
+SET gpusort.plan_grouping_min_rows = 0;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+-- PostgreSQL reads no rows from workers then, although it costs much to read the table
+SET parallel_tuple_cost = 100;
+SET parallel_setup_cost = 0;
+SET cpu_tuple_cost = 0.1;
+SET jit = off;
+CREATE TABLE parts AS SELECT i AS id, (mix(i) % 1500)::int8 AS v,
+	CASE WHEN i % 3 > 0 THEN 1 ELSE (mix(i * 7) % 5000)::int END AS skew, 'group ' || mix(i * 3) % 700 AS s,
+	CASE WHEN i % 7 > 0 THEN (mix(i * 5) % 900)::int END AS n,
+	(i % 1000)::numeric / 8 AS d, (mix(i * 11) % 100000)::float8 AS f, 'epoch'::timestamp + i * interval '1 s' AS ts
+	FROM generate_series(1, 60000) i;
+CREATE TABLE parts_empty (v int8, n int);
+ANALYZE parts, parts_empty;
+-- The nodes that group and sort, from the top, and what each GpuSort Aggregate does.
+CREATE FUNCTION who_combines(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	nodes text[] := '{}';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		nodes := nodes || coalesce((regexp_match(line, 'Custom Scan \((.*)\)'))[1],
+			(regexp_match(line, 'Partial Mode: .*'))[1], (regexp_match(line, '(?:\w+ )?\w+Aggregate'))[1]);
+	END LOOP;
+	RETURN array_to_string(array_remove(nodes, NULL), ', ');
+END $$;
+SELECT who_combines('SELECT v, count(*), sum(n) FROM parts GROUP BY v');
+
+-- each kind of transition, in place and by functions, with states that are serialized, strict functions and NULLs
+CREATE AGGREGATE strict_least(int) (sfunc = int4smaller, stype = int, combinefunc = int4smaller, parallel = safe);
+CREATE FUNCTION add_if(int8, int) RETURNS int8 IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT $1 + coalesce($2, 1000)';
+CREATE AGGREGATE not_strict(int) (sfunc = add_if, stype = int8, initcond = '0', combinefunc = int8pl, parallel = safe);
+SELECT t.key, r.result FROM unnest(ARRAY['v', 'skew', 's', 'n', 's COLLATE "C"', 'n, v % 3', 'd', 'f, s'])
+	AS k(key), LATERAL (SELECT k.key, format(
+	'SELECT %s, count(*), count(n), sum(n), sum(id), sum(v), avg(n), avg(v), avg(d), '
+	'min(n), max(n), min(v), max(ts), min(d), max(s), min(f), sum(f), avg(f), stddev(n), var_pop(d), bool_or(n > 5), '
+	'strict_least(n), not_strict(n), sum(n) FILTER (WHERE v > 100), count(*) FILTER (WHERE n IS NULL) '
+	'FROM parts GROUP BY %1$s ORDER BY %1$s', k.key) AS query) t, LATERAL check_sort(t.query) r;
+-- HAVING, expressions of aggregates, groups that all fail
+SELECT result FROM check_sort('SELECT v, sum(n) * 2 + count(*) FROM parts GROUP BY v
+	HAVING count(*) > 20 AND max(n) > 5 ORDER BY v');
+SELECT * FROM check_sort('SELECT v, sum(n) FROM parts GROUP BY v HAVING count(*) < 0 ORDER BY v');
+SELECT * FROM check_sort('SELECT v, count(*) FROM parts_empty GROUP BY v ORDER BY v');
+-- the order of the groups serves ORDER BY and DISTINCT; LIMIT
+SELECT who_combines('SELECT v, count(*) FROM parts GROUP BY v ORDER BY v'), result
+	FROM check_sort('SELECT v, count(*) FROM parts GROUP BY v ORDER BY v LIMIT 17 OFFSET 5');
+SELECT result FROM check_sort('SELECT v, count(*) FROM parts GROUP BY v ORDER BY v DESC');
+-- joins below, and a subquery that is scanned again for each outer row
+SELECT result FROM check_sort('SELECT a.v, count(*), sum(b.n) FROM parts a JOIN parts b USING (id)
+	GROUP BY a.v ORDER BY a.v');
+SELECT result FROM check_sort('SELECT o.i, q.c, q.m FROM generate_series(1, 3) o(i),
+	LATERAL (SELECT count(*) AS c, max(g.v) AS m
+		FROM (SELECT v, count(*) AS n FROM parts WHERE n % 3 = o.i % 3 GROUP BY v OFFSET 0) g) q ORDER BY 1');
+-- sorts that write runs
+SET work_mem = '64kB';
+SELECT result FROM check_sort('SELECT v, s, count(*), sum(n), avg(d) FROM parts GROUP BY v, s ORDER BY v, s');
+RESET work_mem;
+-- what the workers cannot do: aggregates that sort, or are not safe, or have no combine function
+CREATE AGGREGATE no_combine(int) (sfunc = int4larger, stype = int, parallel = safe);
+CREATE AGGREGATE unsafe_most(int) (sfunc = int4larger, stype = int, combinefunc = int4larger);
+SELECT a AS aggregate, who_combines(format('SELECT v, %s FROM parts GROUP BY v', a)) ~ 'Partial' AS partial, result
+	FROM unnest(ARRAY['count(DISTINCT n)', 'no_combine(n)', 'unsafe_most(n)']) a,
+	LATERAL check_sort(format('SELECT v, %s FROM parts GROUP BY v ORDER BY v', a));
+-- an error in a worker
+SELECT max(s) FROM (SELECT v, sum(10 / (id - 59998)) AS s FROM parts GROUP BY v OFFSET 0) q;
+-- few rows a group: partial groups would not be fewer than rows
+SELECT who_combines('SELECT id, count(*) FROM parts GROUP BY id') ~ 'Partial' AS partial;
+-- PostgreSQL's plan of this kind has our nodes, too
+SET gpusort.plan_grouping = off;
+SET parallel_tuple_cost = 0;
+SET enable_hashagg = off;
+SELECT who_combines('SELECT v, count(*), sum(n) FROM parts GROUP BY v');
+SELECT result FROM check_sort('SELECT v, count(*), sum(n), avg(d) FROM parts GROUP BY v ORDER BY v');
+SET gpusort.aggregates = off;
+SELECT who_combines('SELECT v, count(*), sum(n) FROM parts GROUP BY v') ~ 'GpuSort Aggregate' AS node;
+SET gpusort.plan_grouping = on;
+SET parallel_tuple_cost = 100;
+RESET enable_hashagg;
+SELECT who_combines('SELECT v, count(*), sum(n) FROM parts GROUP BY v');
+SELECT result FROM check_sort('SELECT v, count(*), sum(n), avg(d) FROM parts GROUP BY v ORDER BY v');

@@ -1,0 +1,150 @@
+/*
+ * partial_groups.c
+ *	  GROUP BY in two steps: partial groups in the participants of a parallel plan, combined
+ *	  in the leader.
+ *
+ * Each participant sorts its share of the rows and groups it.  Its partial groups, few rows
+ * in place of many, are sorted streams that the leader's sort merges, and the node above it
+ * combines the groups with equal keys.  Without this step the leader merges all rows, and
+ * groups them one after another, while the participants wait.
+ *
+ * The nodes are those of PostgreSQL's own plan of this kind: Finalize GroupAggregate, Gather
+ * Merge, Sort, Partial GroupAggregate, Sort.  The rooms of the nodes replace them.  The upper Sort has
+ * sorted input: its nodes send blocks of rows where a Gather Merge reads tuple queues.
+ * PostgreSQL has made the partial target and the costs of the functions, because it
+ * considers the same plan with its own Sort.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "optimizer/pathnode.h"
+#include "planner/planner_internal.h"
+#include "settings.h"
+
+/*
+ * Time to serialize a transition value of type internal, to read it again, and to combine it.
+ * PostgreSQL counts one operator for each.
+ */
+#define SERIALIZED_NS	300.0
+
+/* The relation of PostgreSQL's partial groups; NULL: it makes none. */
+static RelOptInfo *
+find_partial_rel(PlannerInfo *root, const RelOptInfo *rel, const GroupPathExtraData *extra)
+{
+	ListCell   *lc;
+
+	if ((extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0 || !extra->partial_costs_set)
+		return NULL;
+	foreach(lc, root->upper_rels[UPPERREL_PARTIAL_GROUP_AGG])
+	{
+		RelOptInfo *partial = lfirst_node(RelOptInfo, lc);
+
+		if (bms_equal(partial->relids, rel->relids) && partial->consider_parallel)
+			return partial;
+	}
+	return NULL;
+}
+
+/* Time for the serialized transition values of a group. */
+static double
+serialized_ns(const PlannerInfo *root)
+{
+	double		ns = 0;
+	ListCell   *lc;
+
+	foreach(lc, root->aggtransinfos)
+	{
+		const AggTransInfo *trans = lfirst(lc);
+
+		if (trans->aggtranstype == INTERNALOID)
+			ns += SERIALIZED_NS;
+	}
+	return ns;
+}
+
+/* Time to group sorted rows. */
+static double
+grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *costs)
+{
+	facts.rows = rows;
+	facts.groups = groups;
+	return Max(0, us_of_cost(costs->transCost.startup + costs->transCost.per_tuple * rows) +
+			   (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
+}
+
+bool
+find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const GroupFacts *groups,
+					Path *input, PartialGroups *offer)
+{
+	int			workers = input->parallel_workers;
+	int			participants;
+	double		concurrency = sort_cost_concurrency(workers, parallel_leader_participation, &participants);
+	double		oversubscription = participants / concurrency;
+	double		rows = input->rows * shares_of(workers);
+	double		share = rows / participants;
+	SortCostFacts facts;
+	SortCost	sort;
+
+	memset(offer, 0, sizeof(*offer));
+	offer->rel = find_partial_rel(root, rel, extra);
+	if (offer->rel == NULL || share < gpusort_min_rows ||
+		!sort_path_facts(root, input, root->group_pathkeys, &facts))
+		return false;
+	offer->input = input;
+	/* the groups of a random share of the rows */
+	offer->groups = groups->groups * (1 - pow(1 - 1.0 / participants, rows / Max(groups->groups, 1)));
+	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_of(workers) / concurrency;
+
+	facts.rows = share;
+	sort_cost_participant(&facts, participants, &sort);
+	offer->sort_us = (sort.sort_us + sort.rows_us) * oversubscription;
+	offer->group_us = grouping_us(*groups, share, offer->groups, &extra->agg_partial_costs) * oversubscription;
+
+	facts.rows = offer->sent = offer->groups * participants;
+	facts.row_bytes = stored_row_bytes(offer->rel->reltarget->width);
+	facts.in_order = true;
+	facts.keys_only = false;
+	sort_cost_parallel(&facts, workers, parallel_leader_participation, &offer->merge);
+	offer->final_us = grouping_us(*groups, facts.rows, groups->groups, &extra->agg_final_costs) +
+		facts.rows * serialized_ns(root) / 1000;
+	return true;
+}
+
+/* Adds the cost of a time to the input's. */
+static void
+set_cost(Path *path, const Path *input, const Peer *peer, double startup_us, double us)
+{
+	path->startup_cost = input->total_cost + peer_cost(peer, startup_us);
+	path->total_cost = path->startup_cost + peer_cost(peer, us);
+}
+
+Path *
+partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const PartialGroups *offer,
+					List *clause, double groups, const Peer *peer)
+{
+	List	   *pathkeys = root->group_pathkeys;
+	PathTarget *target = offer->rel->reltarget;
+	double		rows = offer->sent;
+	Path	   *below;
+	Path	   *path;
+
+	path = (Path *) create_sort_path(root, offer->rel, offer->input, pathkeys, -1);
+	set_cost(path, offer->input, peer, offer->sort_us, 0);
+	below = path;
+	path = (Path *) create_agg_path(root, offer->rel, below, target, AGG_SORTED, AGGSPLIT_INITIAL_SERIAL, clause, NIL,
+									&extra->agg_partial_costs, offer->groups);
+	set_cost(path, below, peer, 0, offer->group_us);
+	below = path;
+	path = (Path *) create_sort_path(root, offer->rel, below, pathkeys, -1);
+	set_cost(path, below, peer, offer->merge.sort_us, 0);
+	below = path;
+	path = (Path *) create_gather_merge_path(root, offer->rel, below, target, pathkeys, NULL, &rows);
+	set_cost(path, below, peer, 0, offer->merge.rows_us);
+	path->startup_cost += parallel_setup_cost;
+	path->total_cost += parallel_setup_cost;
+	return (Path *) create_agg_path(root, rel, path, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
+									(List *) extra->havingQual, &extra->agg_final_costs, groups);
+}
