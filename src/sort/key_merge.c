@@ -2,11 +2,9 @@
  * key_merge.c
  *	  K-way merge of runs of keys without rows.
  *
- * As in run_merge.c, each run has a window, some of its keys in memory, and a round takes
- * the keys of all windows up to a bound: the smallest of the windows' last keys, of runs
- * that have more keys on disk.  The keys of a round are sorted by a kernel.  Equal keys
- * are equal rows, so their order does not matter, and a key needs neither a row id nor the
- * number of its run.
+ * The keys of a round (merge_rounds.c) are sorted by a kernel.  Equal keys are equal rows,
+ * so their order does not matter, and a key needs neither a row id nor the number of its
+ * run.
  *
  * Keys of up to 64 bits are words.  They are sorted less the smallest key of the round, so
  * that the leading bits distinguish them.
@@ -17,12 +15,11 @@
  */
 #include "postgres.h"
 
-#include "kernel/algorithm.h"
 #include "miscadmin.h"
+#include "sort/distinct.h"
 #include "sort/key_run.h"
-#include "sort/sort_internal.h"
+#include "sort/merge_rounds.h"
 
-#define FAN_IN_MIN		6
 #define FAN_IN_MAX		4096
 
 /* Keys of a window.  A round needs more than a block of each run that has more keys. */
@@ -39,31 +36,10 @@
 #define READ_GOOD		((Size) BLCKSZ / 2)
 #define WINDOW_GOOD		(4 * KEY_DELTA_BLOCK)
 
-/* Below this number of records a comparison sort is faster than the radix sort. */
-#define RADIX_MIN_RECORDS	4096
-
-/* A run and its window. */
-typedef struct KeyMergeRun
-{
-	KeyRunReader reader;
-	uint32		first;			/* the window's first key that was not taken */
-	uint32		n;				/* keys in the window from there on */
-	uint32		taken;			/* keys that this round takes */
-	bool		more;			/* the run has keys after the window */
-} KeyMergeRun;
-
 struct KeyMerge
 {
-	SortEnv    *env;
-	const KeyLayout *layout;
-	bool		wide;			/* keys have 128 bits, otherwise 64 */
-	int			nruns;
-	KeyMergeRun *runs;
-	uint32		window;			/* keys of a window */
-	void	   *keys;			/* windows of all runs */
-	Size		recs_size;		/* bytes for the records of a round in
-								 * env->recs; scratch follows them */
-	MemoryContext cxt;
+	MergeRounds rounds;
+	KeyRunReader *readers;		/* of the runs */
 
 	/* of a sort with distinct columns */
 	Key128		distinct_mask;
@@ -82,26 +58,16 @@ typedef struct KeyReads
  * Beginning and ending a merge
  * ------------------------------------------------------------------------
  */
-static inline Size
-merge_key_size(const KeyLayout *layout)
-{
-	return layout->total_bits > 64 ? sizeof(Key128) : sizeof(uint64);
-}
-
-static inline SortRecFormat
-format_of(const KeyLayout *layout)
-{
-	return layout->total_bits > 64 ? SORT_REC_128 : SORT_REC_PACKED;
-}
 
 /* Memory of each run. */
 static Size
 run_memory(const KeyLayout *layout, KeyReads reads)
 {
 	/* records, scratch of about the same size, and a byte for each */
-	Size		records = 2 * sort_rec_size(format_of(layout)) + 1;
+	Size		records = 2 * sort_rec_size(merged_key_format(layout)) + 1;
 
-	return reads.window * (merge_key_size(layout) + records) + key_run_buffer_size(reads.piece) + sizeof(KeyMergeRun);
+	return reads.window * (rounds_key_size(layout) + records) + key_run_buffer_size(reads.piece) +
+		sizeof(KeyRunReader) + sizeof(RunWindow);
 }
 
 int
@@ -114,7 +80,7 @@ key_merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *f
 		reads.window = WINDOW_GOOD;
 		reads.piece = file->extent;
 	}
-	return (int) Max(FAN_IN_MIN, Min(env->limit / run_memory(layout, reads), FAN_IN_MAX));
+	return (int) Max(MERGE_MIN_FAN_IN, Min(env->limit / run_memory(layout, reads), FAN_IN_MAX));
 }
 
 /*
@@ -144,45 +110,27 @@ choose_key_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *f
 	return reads;
 }
 
-/* The kernel that sorts the records of a round, which come from this number of runs. */
-static const SortKernel *
-choose_kernel(size_t n, int sources)
-{
-	/* it merges few ascending sequences */
-	if (sources <= PRESORTED_MAX_RUNS)
-		return &presorted_kernel;
-	return sort_algorithms[n < RADIX_MIN_RECORDS ? ALGORITHM_CPU_MERGE : ALGORITHM_CPU_RADIX].kernel;
-}
-
 KeyMerge *
 key_merge_begin(SortEnv *env, const KeyLayout *layout, SpillFile *file, SpillRun **runs, int nruns)
 {
 	KeyMerge   *merge = palloc0(sizeof(KeyMerge));
 	KeyReads	reads = choose_key_reads(env, layout, file, nruns);
-	size_t		n = (size_t) nruns * reads.window;
-	Size		keys_size = TYPEALIGN(64, n * merge_key_size(layout));
+	Size		record = sort_rec_size(merged_key_format(layout));
 	Size		buf_size = key_run_buffer_size(reads.piece);
 	char	   *buf;
 
-	merge->env = env;
-	merge->cxt = CurrentMemoryContext;
-	merge->layout = layout;
-	merge->wide = layout->total_bits > 64;
-	merge->nruns = nruns;
-	merge->window = reads.window;
-	merge->runs = palloc0(nruns * sizeof(KeyMergeRun));
+	merge->rounds.env = env;
+	merge->rounds.layout = layout;
+	merge->rounds.nruns = nruns;
+	merge->rounds.window = reads.window;
+	merge->readers = palloc0(nruns * sizeof(KeyRunReader));
 	if (env->drop_duplicates)
 		merge->distinct_mask = distinct_mask(distinct_test(env->distinct_cols, layout, layout->total_bits).cut);
-	merge->recs_size = TYPEALIGN(64, n * sort_rec_size(format_of(layout)));
-	bulk_reserve(env->bulk, &env->recs, 2 * merge->recs_size + n, 0);
-	bulk_reserve(env->bulk, &env->scratch, keys_size + nruns * buf_size, 0);
-	merge->keys = env->scratch.ptr;
-	buf = (char *) env->scratch.ptr + keys_size;
+	buf = rounds_begin(&merge->rounds, record, record + 1, nruns * buf_size);
 	for (int r = 0; r < nruns; r++)
 	{
-		merge->runs[r].more = true;
-		key_run_reader_open(&merge->runs[r].reader, file, runs[r], layout, buf, reads.piece);
-		buf += buf_size;
+		merge->rounds.windows[r].more = true;
+		key_run_reader_open(&merge->readers[r], file, runs[r], layout, buf + r * buf_size, reads.piece);
 	}
 	sort_env_note_memory(env, file->write);
 	return merge;
@@ -191,136 +139,39 @@ key_merge_begin(SortEnv *env, const KeyLayout *layout, SpillFile *file, SpillRun
 void
 key_merge_end(KeyMerge *merge)
 {
-	for (int r = 0; r < merge->nruns; r++)
+	for (int r = 0; r < merge->rounds.nruns; r++)
 	{
-		if (merge->runs[r].reader.run != NULL)
-			run_free(merge->runs[r].reader.run);
+		if (merge->readers[r].run != NULL)
+			run_free(merge->readers[r].run);
 	}
-	pfree(merge->runs);
+	pfree(merge->readers);
+	pfree(merge->rounds.windows);
 	pfree(merge);
-}
-
-/* ------------------------------------------------------------------------
- * Windows
- * ------------------------------------------------------------------------
- */
-
-/* Address of a key in run r's window. */
-static inline void *
-key_address(const KeyMerge *merge, int r, uint32 i)
-{
-	return (char *) merge->keys + ((size_t) r * merge->window + i) * (merge->wide ? sizeof(Key128) : sizeof(uint64));
-}
-
-static inline Key128
-key_at(const KeyMerge *merge, int r, uint32 i)
-{
-	return merge->wide ? *(const Key128 *) key_address(merge, r, i) : *(const uint64 *) key_address(merge, r, i);
 }
 
 /* Removes the taken keys of run r's window, and fills it. */
 static void
 refill_window(KeyMerge *merge, int r)
 {
-	KeyMergeRun *run = &merge->runs[r];
+	MergeRounds *rounds = &merge->rounds;
+	RunWindow  *window = &rounds->windows[r];
+	uint32		begin = r * rounds->window;
 
-	run->first += run->taken;
-	run->n -= run->taken;
-	if (!run->more || run->n + KEY_DELTA_BLOCK > merge->window)
+	window->first += window->taken;
+	window->n -= window->taken;
+	if (!window->more || window->n + KEY_DELTA_BLOCK > rounds->window)
 		return;
-	if (run->first > 0)
+	if (window->first > begin)
 	{
-		memmove(key_address(merge, r, 0), key_address(merge, r, run->first), run->n * merge_key_size(merge->layout));
-		run->first = 0;
+		memmove(rounds_key_address(rounds, begin), rounds_key_address(rounds, window->first),
+				window->n * rounds_key_size(rounds->layout));
+		window->first = begin;
 	}
-	while (run->n + KEY_DELTA_BLOCK <= merge->window && run->more)
+	while (window->n + KEY_DELTA_BLOCK <= rounds->window && window->more)
 	{
-		run->n += key_run_read(&run->reader, key_address(merge, r, run->n));
-		run->more = run->reader.left > 0;
+		window->n += key_run_read(&merge->readers[r], rounds_key_address(rounds, begin + window->n));
+		window->more = merge->readers[r].left > 0;
 	}
-}
-
-/* Finds the last key of this round.  False if no run has more keys on disk. */
-static bool
-find_last_key(const KeyMerge *merge, Key128 *bound)
-{
-	bool		found = false;
-
-	for (int r = 0; r < merge->nruns; r++)
-	{
-		const KeyMergeRun *run = &merge->runs[r];
-
-		if (run->more)
-		{
-			Key128		last = key_at(merge, r, run->first + run->n - 1);
-
-			if (!found || last < *bound)
-				*bound = last;
-			found = true;
-		}
-	}
-	return found;
-}
-
-/* Counts the keys that are not above bound among n ascending keys; without a branch. */
-#define COUNT_UP_TO(key_t, keys, n, bound) \
-	do { \
-		const key_t *from = (keys); \
-		const key_t limit = (key_t) (bound); \
-		uint32		left = (n); \
-		while (left > 0) \
-		{ \
-			uint32		half = (left + 1) / 2; \
-			from += from[half - 1] <= limit ? half : 0; \
-			left -= half; \
-		} \
-		return from - (keys); \
-	} while (0)
-
-static uint32
-count_words(const uint64 *keys, uint32 n, Key128 bound)
-{
-	COUNT_UP_TO(uint64, keys, n, bound);
-}
-
-static uint32
-count_wide(const Key128 *keys, uint32 n, Key128 bound)
-{
-	COUNT_UP_TO(Key128, keys, n, bound);
-}
-
-/*
- * Chooses the keys of this round.  Returns their number, the number of runs that have
- * some, and the smallest key.
- */
-static size_t
-choose_keys(KeyMerge *merge, int *sources, Key128 *least)
-{
-	size_t		n = 0;
-	Key128		bound = 0;
-	bool		bounded = find_last_key(merge, &bound);
-
-	*sources = 0;
-	*least = ~(Key128) 0;
-	for (int r = 0; r < merge->nruns; r++)
-	{
-		KeyMergeRun *run = &merge->runs[r];
-		Key128		first;
-
-		run->taken = 0;
-		if (run->n == 0)
-			continue;
-		first = key_at(merge, r, run->first);
-		if (bounded && first > bound)
-			continue;
-		run->taken = !bounded ? run->n :
-			merge->wide ? count_wide(key_address(merge, r, run->first), run->n, bound) :
-			count_words(key_address(merge, r, run->first), run->n, bound);
-		*least = Min(*least, first);
-		n += run->taken;
-		(*sources)++;
-	}
-	return n;
 }
 
 /* ------------------------------------------------------------------------
@@ -328,116 +179,63 @@ choose_keys(KeyMerge *merge, int *sources, Key128 *least)
  * ------------------------------------------------------------------------
  */
 
-/* Copies the keys of this round, less base, to the records.  Returns the largest one. */
-static Key128
-make_key_records(const KeyMerge *merge, Key128 base)
+/* Copies the keys of this round, less base, to the records. */
+static pg_attribute_always_inline void
+make_key_records(const MergeRounds *rounds, bool wide, Key128 base)
 {
-	uint64	   *word = merge->env->recs.ptr;
-	SortRec128 *rec = merge->env->recs.ptr;
-	Key128		largest = 0;
+	SortRecFormat format = wide ? SORT_REC_128 : SORT_REC_PACKED;
+	void	   *recs = rounds->env->recs.ptr;
+	size_t		n = 0;
 
-	for (int r = 0; r < merge->nruns; r++)
+	for (int r = 0; r < rounds->nruns; r++)
 	{
-		const KeyMergeRun *run = &merge->runs[r];
+		uint32		taken = rounds->windows[r].taken;
+		const void *keys = rounds_key_address(rounds, rounds->windows[r].first);
 
-		if (run->taken == 0)
-			continue;
-		largest = Max(largest, key_at(merge, r, run->first + run->taken - 1) - base);
-		if (merge->wide)
-		{
-			const Key128 *keys = key_address(merge, r, run->first);
-
-			for (uint32 i = 0; i < run->taken; i++, rec++)
-			{
-				Key128		key = keys[i] - base;
-
-				rec->hi = (uint64) (key >> 64);
-				rec->lo = (uint64) key;
-				rec->rid = rec->pad = 0;
-			}
-		}
-		else
-		{
-			const uint64 *keys = key_address(merge, r, run->first);
-
-			for (uint32 i = 0; i < run->taken; i++)
-				word[i] = keys[i] - (uint64) base;
-			word += run->taken;
-		}
+		for (uint32 i = 0; i < taken; i++)
+			sort_rec_set(recs, format, 0, n + i, key_of_width(keys, wide, i) - base, 0);
+		n += taken;
 	}
-	return largest;
 }
 
 /* Adds base to n sorted records. */
-static void
-add_base(const KeyMerge *merge, void *recs, size_t n, Key128 base)
+static pg_attribute_always_inline void
+add_base(void *recs, bool wide, size_t n, Key128 base)
 {
-	if (merge->wide)
-	{
-		SortRec128 *rec = recs;
+	SortRecFormat format = wide ? SORT_REC_128 : SORT_REC_PACKED;
+	uint32		rid;
 
-		for (size_t i = 0; i < n; i++)
-		{
-			Key128		key = ((Key128) rec[i].hi << 64 | rec[i].lo) + base;
-
-			rec[i].hi = (uint64) (key >> 64);
-			rec[i].lo = (uint64) key;
-		}
-	}
-	else
-	{
-		uint64	   *word = recs;
-
-		for (size_t i = 0; i < n; i++)
-			word[i] += (uint64) base;
-	}
+	for (size_t i = 0; i < n; i++)
+		sort_rec_set(recs, format, 0, i, sort_rec_get(recs, format, 0, i, &rid) + base, 0);
 }
 
-static int
-bits_of_key(Key128 key)
+/* Sorts the n keys of this round; returns their records. */
+static pg_attribute_always_inline void *
+sort_keys(MergeRounds *rounds, bool wide, size_t n)
 {
-	uint64		hi = (uint64) (key >> 64);
-
-	return hi != 0 ? 65 + pg_leftmost_one_pos64(hi) : (uint64) key != 0 ? 1 + pg_leftmost_one_pos64((uint64) key) : 0;
-}
-
-/* Sorts the n keys of this round, which come from this number of runs; returns their records. */
-static void *
-sort_keys(KeyMerge *merge, size_t n, int sources, Key128 least)
-{
-	SortEnv    *env = merge->env;
-	SortProblem problem = {0};
-	const SortKernel *kernel = choose_kernel(n, sources);
-
-	if (sources == 1)
-	{
-		(void) make_key_records(merge, 0);
-		return env->recs.ptr;
-	}
-	problem.n = n;
-	problem.format = format_of(merge->layout);
-	problem.end_bit = bits_of_key(make_key_records(merge, least));
-	problem.rids_ascending = true;
-	problem.order_known = true;
 	/* at most this number of descents */
-	problem.descents = sources - 1;
-	problem.ascents = n;
-	bulk_reserve(env->bulk, &env->recs, merge->recs_size + kernel->scratch_bytes(&problem), merge->recs_size);
-	problem.recs = env->recs.ptr;
-	problem.scratch = (char *) env->recs.ptr + merge->recs_size;
-	if (kernel->run(&problem) != SORT_OK)
-		elog(ERROR, "kernel cannot sort the keys of a merge");
-	add_base(merge, problem.result, n, least);
-	return problem.result;
+	SortProblem problem = {.n = n, .format = merged_key_format(rounds->layout),
+		.descents = rounds->sources - 1, .ascents = n};
+	Key128		base = rounds_range(rounds, &problem.end_bit);
+	void	   *recs;
+
+	if (rounds->sources == 1)
+		base = 0;
+	make_key_records(rounds, wide, base);
+	recs = rounds_sort(rounds, &problem);
+	if (base != 0)
+		add_base(recs, wide, n, base);
+	return recs;
 }
 
 /* Drops the duplicates of n sorted records, and of the last key.  *recs: the first remaining record. */
 static size_t
 drop_same_keys(KeyMerge *merge, void **recs, size_t n)
 {
-	SortEnv    *env = merge->env;
-	SortRecFormat format = format_of(merge->layout);
-	size_t		kept = distinct_keys(env, merge->layout, format, *recs, n);
+	SortEnv    *env = merge->rounds.env;
+	const KeyLayout *layout = merge->rounds.layout;
+	SortRecFormat format = merged_key_format(layout);
+	size_t		kept = distinct_keys(env, layout, format, *recs, n);
 	uint32		rid;
 	Key128		first = sort_rec_get(*recs, format, 0, 0, &rid);
 	Key128		last = sort_rec_get(*recs, format, 0, kept - 1, &rid);
@@ -456,23 +254,22 @@ drop_same_keys(KeyMerge *merge, void **recs, size_t n)
 size_t
 key_merge_next(KeyMerge *merge, const void **recs)
 {
-	MemoryContext old = MemoryContextSwitchTo(merge->cxt);
+	MergeRounds *rounds = &merge->rounds;
+	MemoryContext old = MemoryContextSwitchTo(rounds->cxt);
 	size_t		n;
 
 	do
 	{
-		int			sources;
-		Key128		least;
 		void	   *sorted;
 
 		CHECK_FOR_INTERRUPTS();
-		for (int r = 0; r < merge->nruns; r++)
+		for (int r = 0; r < rounds->nruns; r++)
 			refill_window(merge, r);
-		n = choose_keys(merge, &sources, &least);
+		n = rounds_choose(rounds);
 		if (n == 0)
 			break;
-		sorted = sort_keys(merge, n, sources, least);
-		if (merge->env->drop_duplicates)
+		sorted = rounds->wide ? sort_keys(rounds, true, n) : sort_keys(rounds, false, n);
+		if (rounds->env->drop_duplicates)
 			n = drop_same_keys(merge, &sorted, n);
 		*recs = sorted;
 	} while (n == 0);

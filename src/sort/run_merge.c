@@ -1,24 +1,20 @@
 /*
  * run_merge.c
- *	  K-way merge of sorted runs.
+ *	  K-way merge of sorted runs of rows.
  *
- * Each run has a window: some of its rows in memory.  A round takes rows from all windows
- * up to a bound and sorts them with a kernel.  The bound is the smallest of the windows'
- * last rows, of runs that have more rows on disk: no row on disk can sort before it.
- * Then the windows are refilled.  A loser tree needs log2(k) unpredictable comparisons
- * for each row, and keys made row by row.  A round works in the cache, and makes keys
- * column by column, as for heap pages.
+ * A window has some rows of a run, found by their row ids, and their keys.  merge_rounds.c
+ * chooses the rows of a round.
  *
  * A round sorts packed records.  The upper bits have the key less the smallest key of the
  * round.  A round spans a small part of the key range, so most keys fit.  The lower bits
  * have the run and the row of its window.  Equal rows come out in this order, so the
  * merge is stable.  If packed records are equal but do not decide, their rows are resolved
- * as ties.
+ * as ties.  Rows of one run are in order already.
  *
  * If rows are so long that a buffer holds hardly more than one row, a round would compare
  * rows of all runs to return a few.  Then a window is one row, and a merge tree finds the
  * next row.  The tree also takes over the windows if keys do not decide and the comparator
- * is called for more than COMPARED_MAX rows of a round to find its bound.  That is so if runs
+ * is called more than COMPARED_MAX times a row to choose a round.  That is so if runs
  * follow each other, or if values are few: a round then takes the rows of one run.
  *
  * A sort with distinct columns drops a row that is equal to the row before, which may be
@@ -37,19 +33,17 @@
  */
 #include "postgres.h"
 
-#include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "sort/distinct.h"
 #include "sort/external_sort.h"
 #include "sort/merge.h"
+#include "sort/merge_rounds.h"
 #include "sort/merge_tree_next.h"
 #include "sort/row_page.h"
-#include "sort/sort_env.h"
 #include "sort/threads.h"
 #include "utils/memutils.h"
 
-#define MERGE_MIN_FAN_IN		6
 #define MERGE_MAX_FAN_IN		500
 
 StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs a chunk of row ids");
@@ -87,19 +81,13 @@ StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs
 /* Memory of each tied row while ties are resolved (tiebreak/multikey.c). */
 #define TIE_MEMORY				(2 * sizeof(SortRec64))
 
-/* Below this number of records a comparison sort is faster than the radix sort. */
-#define RADIX_MIN_RECORDS		4096
-
-/* A run and its window: rows rids[r << shift] to rids[(r << shift) + n - 1]. */
+/* A run.  Its window has rows rids[r << shift] to rids[(r << shift) + n - 1]. */
 typedef struct MergeRun
 {
 	MergeSource source;			/* of the merge tree */
 	MergeState *state;
 	RunReader	reader;
-	uint32		n;				/* rows in the window */
-	uint32		taken;			/* rows of the window that this round or the tree takes */
 	Size		end;			/* bytes of the window's rows */
-	bool		more;			/* the run has rows after the window */
 	bool		full;			/* the window needs no rows in this round */
 } MergeRun;
 
@@ -110,21 +98,14 @@ typedef struct MergeRun
  */
 struct MergeState
 {
-	SortEnv    *env;
+	MergeRounds rounds;			/* first, for compare_window_rows() */
 	KeyBuffer  *keybuf;
-	const KeyLayout *layout;
-	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	int			shift;			/* rows of a window, as a power of two */
 	int			id_bits;		/* bits of an id */
-	int			nruns;
 	MergeRun   *runs;
 	Arena	   *windows;		/* base[r]: first row of run r's window */
-	void	   *keys;			/* by id: key of each row in a window */
 	uint32	   *rids;			/* by id: row id */
-
-	/* bytes for packed records in env->recs; scratch follows them */
-	Size		records_size;
-	size_t		compared;		/* comparator calls to find the bound of this round */
+	size_t		compared;		/* comparator calls to choose the rows of this round */
 	MergeTree  *tree;			/* of the runs; NULL: rounds */
 	uint32		tree_row;		/* row id of the row that the tree found */
 	bool		failed;			/* rows of a run are lost */
@@ -139,20 +120,20 @@ struct MergeState
 	Key128		last_key;
 	bool		keep_row;		/* last_row is kept */
 	KeptRow		last_row;		/* the row that was returned last */
-	MemoryContext cxt;
 };
 
 /* How rows are read, by their average length. */
-typedef struct MergeWindow
+typedef struct RowReads
 {
 	int			shift;			/* rows of a window, as a power of two */
 	Size		piece;			/* bytes of a read */
 
 	/* bytes of rows that a reader keeps available */
 	Size		headroom;
-} MergeWindow;
+} RowReads;
 
 static void create_tree(MergeState *state);
+static int	compare_window_rows(MergeRounds *rounds, uint32 a, uint32 b);
 
 /* ------------------------------------------------------------------------
  * Beginning and ending a merge
@@ -160,10 +141,10 @@ static void create_tree(MergeState *state);
  */
 
 /* Chooses a window of about headroom bytes of rows. */
-static MergeWindow
+static RowReads
 choose_window(const SortEnv *env, SpillRun *const *runs, int nruns, Size piece, Size headroom)
 {
-	MergeWindow window = {WINDOW_MIN_SHIFT, piece, headroom};
+	RowReads	window = {WINDOW_MIN_SHIFT, piece, headroom};
 	uint64		bytes = 0;
 	uint64		rows = 0;
 	uint64		row;
@@ -186,12 +167,6 @@ choose_window(const SortEnv *env, SpillRun *const *runs, int nruns, Size piece, 
 	return window;
 }
 
-static inline Size
-key_size(const KeyLayout *layout)
-{
-	return layout->total_bits > 64 ? sizeof(Key128) : sizeof(uint64);
-}
-
 static int
 compare_larger_first(const void *a, const void *b)
 {
@@ -203,9 +178,9 @@ compare_larger_first(const void *a, const void *b)
 
 /* How many of the runs can be merged at once, read in this way. */
 static int
-fan_in_of(const SortEnv *env, const KeyLayout *layout, SpillRun *const *runs, int nruns, MergeWindow window)
+fan_in_of(const SortEnv *env, const KeyLayout *layout, SpillRun *const *runs, int nruns, RowReads window)
 {
-	Size		rows = (key_size(layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH +
+	Size		rows = (rounds_key_size(layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH +
 						(layout->exact ? 0 : TIE_MEMORY)) << window.shift;
 	Size	   *memory = palloc(nruns * sizeof(Size));
 	int			least = (int) Min(env->limit / TUPLESORT_RUN_MEMORY, MERGE_MAX_FAN_IN) - READER_ROWS;
@@ -236,13 +211,13 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
  * Chooses the largest windows with which all runs fit the memory.  A round takes about
  * as many rows of a run as its headroom has.  So headroom is reduced last.
  */
-static MergeWindow
+static RowReads
 choose_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *file, SpillRun *const *runs,
 			 int nruns)
 {
 	Size		piece = file->extent;
 	Size		headroom = Min(piece, HEADROOM_MAX);
-	MergeWindow window;
+	RowReads	window;
 
 	for (;;)
 	{
@@ -259,52 +234,45 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 			SpillRun **runs, int nruns)
 {
 	MergeState *state = palloc0(sizeof(MergeState));
-	MergeWindow window = choose_reads(env, layout, file, runs, nruns);
+	RowReads	reads = choose_reads(env, layout, file, runs, nruns);
+	Size		rows = (Size) nruns << reads.shift;
+	Size		rids_size = TYPEALIGN(64, rows * sizeof(uint32));
 	Size		bufs = 0;
-	Size		rows;
-	char	   *p;
+	char	   *buf;
 
 	memset(merge, 0, sizeof(*merge));
 	merge->state = state;
-	state->env = env;
+	state->rounds.env = env;
+	state->rounds.layout = layout;
+	state->rounds.nruns = nruns;
+	state->rounds.window = 1 << reads.shift;
+	state->rounds.compare_rows = compare_window_rows;
 	state->keybuf = keybuf;
-	state->layout = layout;
-	state->wide = key_size(layout) > sizeof(uint64);
-	state->shift = window.shift;
+	state->shift = reads.shift;
 	state->id_bits = state->shift + (nruns == 1 ? 0 : 1 + pg_leftmost_one_pos32(nruns - 1));
-	state->nruns = nruns;
 	state->runs = palloc0(nruns * sizeof(MergeRun));
 	state->windows = &merge->windows;
 	state->windows->base = palloc0((nruns + 1) * sizeof(char *));
 	state->page = palloc0(sizeof(RowPage));
 	row_page_init_stored(state->page, env->spec.desc, keybuf);
-	state->cxt = CurrentMemoryContext;
-
-	rows = (Size) nruns << state->shift;
 	if (env->drop_duplicates)
 	{
 		state->test = distinct_test(env->distinct_cols, layout, Min(layout->total_bits, 128));
 		state->keep_row = !state->test.exact || layout->total_bits > 64 - state->id_bits;
 		state->same = palloc(position_set_bytes(rows));
 	}
-	state->records_size = TYPEALIGN(64, rows * sizeof(uint64));
-	bulk_reserve(env->bulk, &env->recs, state->records_size + rows * RECORD_SCRATCH, 0);
 	for (int r = 0; r < nruns; r++)
-		bufs += TYPEALIGN(64, run_reader_buffer_size(runs[r], window.piece, window.headroom));
-	bulk_reserve(env->bulk, &env->scratch, TYPEALIGN(64, rows * (key_size(layout) + sizeof(uint32))) + bufs, 0);
-	p = env->scratch.ptr;
-	state->keys = p;
-	p += rows * key_size(layout);
-	state->rids = (uint32 *) p;
-	p = (char *) env->scratch.ptr + TYPEALIGN(64, rows * (key_size(layout) + sizeof(uint32)));
+		bufs += TYPEALIGN(64, run_reader_buffer_size(runs[r], reads.piece, reads.headroom));
+	state->rids = rounds_begin(&state->rounds, sizeof(uint64), RECORD_SCRATCH, rids_size + bufs);
+	buf = (char *) state->rids + rids_size;
 	for (int r = 0; r < nruns; r++)
 	{
 		merge->sources = merge->sources || runs[r]->source != NULL;
-		run_reader_open(&state->runs[r].reader, file, runs[r], p, window.piece, window.headroom, env->bulk);
-		p += TYPEALIGN(64, run_reader_buffer_size(runs[r], window.piece, window.headroom));
+		run_reader_open(&state->runs[r].reader, file, runs[r], buf, reads.piece, reads.headroom, env->bulk);
+		buf += TYPEALIGN(64, run_reader_buffer_size(runs[r], reads.piece, reads.headroom));
 	}
 
-	if (window.shift == 0)
+	if (reads.shift == 0)
 		create_tree(state);
 
 	keybuf_freeze(keybuf);
@@ -317,7 +285,7 @@ merge_end(Merge *merge)
 {
 	MergeState *state = merge->state;
 
-	for (int r = 0; r < state->nruns; r++)
+	for (int r = 0; r < state->rounds.nruns; r++)
 	{
 		if (state->runs[r].reader.run != NULL)
 			run_reader_close(&state->runs[r].reader);
@@ -330,6 +298,7 @@ merge_end(Merge *merge)
 	kept_row_free(&state->last_row);
 	pfree(state->windows->base);
 	pfree(state->runs);
+	pfree(state->rounds.windows);
 	pfree(state);
 	merge->state = NULL;
 }
@@ -344,37 +313,28 @@ row_of_id(const MergeState *state, uint32 id)
 	return (MinimalTuple) arena_at(state->windows, state->rids[id]);
 }
 
-static inline Key128
-key_of_id(const MergeState *state, uint32 id)
+/* Compares two rows with equal keys by value; 0: equal, whatever their input order. */
+static int
+compare_window_rows(MergeRounds *rounds, uint32 a, uint32 b)
 {
-	return state->wide ? ((const Key128 *) state->keys)[id] : ((const uint64 *) state->keys)[id];
-}
+	MergeState *state = (MergeState *) rounds;
 
-/* Compares two rows by key and value; 0: equal, whatever their input order. */
-static inline int
-compare_ids(MergeState *state, uint32 a, uint32 b)
-{
-	Key128		x = key_of_id(state, a);
-	Key128		y = key_of_id(state, b);
-
-	if (x != y)
-		return x < y ? -1 : 1;
-	if (state->layout->exact)
-		return 0;
 	state->compared++;
-	return tiebreak_compare(state->env->tiebreak, row_of_id(state, a), row_of_id(state, b));
+	return tiebreak_compare(rounds->env->tiebreak, row_of_id(state, a), row_of_id(state, b));
 }
 
 /* Makes the keys of rows [id, id + n) of a window. */
 static void
 make_keys(MergeState *state, uint32 id, uint32 n)
 {
+	SortEnv    *env = state->rounds.env;
+	const KeyLayout *layout = state->rounds.layout;
 	KeyBuffer  *keybuf = state->keybuf;
 	RowPage    *page = state->page;
 
-	if (state->layout->total_bits == 0)
+	if (layout->total_bits == 0)
 	{
-		memset((char *) state->keys + id * key_size(state->layout), 0, n * key_size(state->layout));
+		memset(rounds_key_address(&state->rounds, id), 0, n * rounds_key_size(layout));
 		return;
 	}
 	while (n > 0)
@@ -383,9 +343,8 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 		page->n = 0;
 		while (page->n < n && row_page_put_stored(page, row_of_id(state, id + page->n)))
 			;
-		keybuf_stored_page(keybuf, &state->env->keys, sort_env_slot(state->env), page, row_of_id(state, id));
-		pack_keys(keybuf, state->layout, 64, 0, keybuf->n,
-				  (char *) state->keys + id * key_size(state->layout));
+		keybuf_stored_page(keybuf, &env->keys, sort_env_slot(env), page, row_of_id(state, id));
+		pack_keys(keybuf, layout, 64, 0, keybuf->n, rounds_key_address(&state->rounds, id));
 		id += keybuf->n;
 		n -= keybuf->n;
 	}
@@ -399,18 +358,16 @@ static bool
 advance_window(MergeState *state, int r)
 {
 	MergeRun   *run = &state->runs[r];
+	RunWindow  *window = &state->rounds.windows[r];
 	RunReader  *reader = &run->reader;
-	Size		width = key_size(state->layout);
-	uint32		first = (uint32) r << state->shift;
-	uint32	   *rids = state->rids + first;
-	char	   *keys = (char *) state->keys + first * width;
-	uint32		left = run->n - run->taken;
+	uint32	   *rids = state->rids + window->first;
+	uint32		left = window->n - window->taken;
 	Size		passed;			/* bytes of the rows that were taken */
 
-	run->full = reader->run == NULL || (run->n > 0 && run->taken == 0);
+	run->full = reader->run == NULL || (window->n > 0 && window->taken == 0);
 	if (run->full)
 		return true;
-	passed = left > 0 ? (Size) (rids[run->taken] % ARENA_CHUNK_UNITS) << ARENA_UNIT_SHIFT : run->end;
+	passed = left > 0 ? (Size) (rids[window->taken] % ARENA_CHUNK_UNITS) << ARENA_UNIT_SHIFT : run->end;
 	reader->pos += passed;
 	run_reader_fill(reader);
 	if (unlikely(run_reader_failed(reader)))
@@ -418,10 +375,12 @@ advance_window(MergeState *state, int r)
 	run->end -= passed;
 	state->windows->base[r] = reader->buf + reader->pos;
 	for (uint32 i = 0; i < left; i++)
-		rids[i] = rids[run->taken + i] - (uint32) (passed >> ARENA_UNIT_SHIFT);
-	memmove(keys, keys + run->taken * width, left * width);
-	run->n = left;
-	run->taken = 0;
+		rids[i] = rids[window->taken + i] - (uint32) (passed >> ARENA_UNIT_SHIFT);
+	memmove(rounds_key_address(&state->rounds, window->first),
+			rounds_key_address(&state->rounds, window->first + window->taken),
+			left * rounds_key_size(state->rounds.layout));
+	window->n = left;
+	window->taken = 0;
 	return true;
 }
 
@@ -430,14 +389,14 @@ static void
 fill_window(MergeState *state, int r)
 {
 	MergeRun   *run = &state->runs[r];
+	RunWindow  *window = &state->rounds.windows[r];
 	RunReader  *reader = &run->reader;
-	uint32		first = (uint32) r << state->shift;
-	uint32	   *rids = state->rids + first;
-	uint32		left = run->n;
+	uint32	   *rids = state->rids + window->first;
+	uint32		left = window->n;
 
 	if (run->full)
 		return;
-	while (run->n >> state->shift == 0 && run->end < ARENA_CHUNK_SIZE)
+	while (window->n >> state->shift == 0 && run->end < ARENA_CHUNK_SIZE)
 	{
 		Size		size = run_reader_row_size(reader, reader->pos + run->end);
 
@@ -445,14 +404,14 @@ fill_window(MergeState *state, int r)
 			break;
 		/* the length of a row tells where the next one is, so the CPU cannot look ahead */
 		__builtin_prefetch(reader->buf + reader->pos + run->end + WINDOW_PREFETCH);
-		rids[run->n++] = (uint32) r << ARENA_CHUNK_SHIFT | (uint32) (run->end >> ARENA_UNIT_SHIFT);
+		rids[window->n++] = (uint32) r << ARENA_CHUNK_SHIFT | (uint32) (run->end >> ARENA_UNIT_SHIFT);
 		run->end += size;
 	}
 	/* a single run needs no keys, but to find duplicates */
-	if (state->nruns > 1 || state->env->drop_duplicates)
-		make_keys(state, first + left, run->n - left);
-	run->more = run_reader_more(reader, reader->pos + run->end);
-	if (run->n == 0)
+	if (state->rounds.nruns > 1 || state->rounds.env->drop_duplicates)
+		make_keys(state, window->first + left, window->n - left);
+	window->more = run_reader_more(reader, reader->pos + run->end);
+	if (window->n == 0)
 		run_reader_close(reader);
 }
 
@@ -460,118 +419,18 @@ fill_window(MergeState *state, int r)
 static bool
 refill_windows(MergeState *state)
 {
-	for (int r = 0; r < state->nruns + FILL_DELAY; r++)
+	int			nruns = state->rounds.nruns;
+
+	for (int r = 0; r < nruns + FILL_DELAY; r++)
 	{
-		if (r + 1 < state->nruns)
+		if (r + 1 < nruns)
 			run_reader_prefetch(&state->runs[r + 1].reader);
-		if (r < state->nruns && !advance_window(state, r))
+		if (r < nruns && !advance_window(state, r))
 			return false;
 		if (r >= FILL_DELAY)
 			fill_window(state, r - FILL_DELAY);
 	}
 	return true;
-}
-
-/* ------------------------------------------------------------------------
- * Rounds
- * ------------------------------------------------------------------------
- */
-
-/* Finds the last row of this round.  False if no run has more rows on disk. */
-static bool
-find_bound(MergeState *state, uint32 *bound)
-{
-	bool		found = false;
-
-	for (int r = 0; r < state->nruns; r++)
-	{
-		const MergeRun *run = &state->runs[r];
-		uint32		last = ((uint32) r << state->shift) + run->n - 1;
-
-		if (run->n > 0 && run->more && (!found || compare_ids(state, last, *bound) < 0))
-		{
-			*bound = last;
-			found = true;
-		}
-	}
-	return found;
-}
-
-/* Counts the keys below key, or not above it, among n ascending keys; without a branch. */
-static pg_attribute_always_inline uint32
-count_window_keys(const MergeState *state, bool wide, uint32 id, uint32 n, Key128 key, bool not_larger)
-{
-	uint32		from = id;
-
-	while (n > 0)
-	{
-		uint32		half = (n + 1) / 2;
-		Key128		mid = wide ? ((const Key128 *) state->keys)[from + half - 1] :
-			((const uint64 *) state->keys)[from + half - 1];
-
-		from += (not_larger ? mid <= key : mid < key) ? half : 0;
-		n -= half;
-	}
-	return from - id;
-}
-
-/* Counts the rows of window r that do not sort behind the bound. */
-static uint32
-count_up_to(MergeState *state, int r, uint32 bound)
-{
-	uint32		first = (uint32) r << state->shift;
-	int			bound_run = (int) (bound >> state->shift);
-	uint32		n = state->runs[r].n;
-	Key128		key = key_of_id(state, bound);
-	uint32		from;
-	uint32		to;
-
-	if (r == bound_run)
-		return n;
-	from = state->wide ? count_window_keys(state, true, first, n, key, false) :
-		count_window_keys(state, false, first, n, key, false);
-
-	/*
-	 * the bound's run may have more equal rows, which come before those of
-	 * later runs
-	 */
-	if (from == n || key_of_id(state, first + from) != key || (state->layout->exact && r > bound_run))
-		return from;
-	to = state->wide ? count_window_keys(state, true, first, n, key, true) :
-		count_window_keys(state, false, first, n, key, true);
-	if (state->layout->exact)
-		return to;
-	while (from < to)
-	{
-		uint32		mid = from + (to - from) / 2;
-		int			cmp = compare_ids(state, first + mid, bound);
-
-		if (cmp < 0 || (cmp == 0 && r < bound_run))
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
-}
-
-/* Chooses the rows of this round; returns their number. */
-static size_t
-choose_rows(MergeState *state)
-{
-	size_t		n = 0;
-	uint32		bound = 0;
-	bool		bounded;
-
-	state->compared = 0;
-	bounded = find_bound(state, &bound);
-	for (int r = 0; r < state->nruns; r++)
-	{
-		MergeRun   *run = &state->runs[r];
-
-		run->taken = !bounded ? run->n : run->n == 0 ? 0 : count_up_to(state, r, bound);
-		n += run->taken;
-	}
-	return n;
 }
 
 /* ------------------------------------------------------------------------
@@ -581,11 +440,11 @@ choose_rows(MergeState *state)
 
 /*
  * Marks the rows of this round whose key, in the distinct columns, is that of the row
- * before.  A sorted record has its row's id in the lowest bits.  A single run has no
- * records, and its ids are the row's positions.
+ * before.  A sorted record has its row's id in the lowest bits.  Without records, the rows
+ * are those from id first on.
  */
 static void
-mark_same_keys(MergeState *state, const uint64 *records, size_t n)
+mark_same_keys(MergeState *state, const uint64 *records, uint32 first, size_t n)
 {
 	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
 	Key128		mask = distinct_mask(state->test.cut);
@@ -594,7 +453,7 @@ mark_same_keys(MergeState *state, const uint64 *records, size_t n)
 	memset(state->same, 0, position_set_bytes(n));
 	for (size_t i = 0; i < n; i++)
 	{
-		Key128		key = key_of_id(state, records != NULL ? (uint32) (records[i] & id_mask) : (uint32) i);
+		Key128		key = rounds_key(&state->rounds, records != NULL ? (uint32) (records[i] & id_mask) : first + i);
 
 		if (((key ^ prev) & mask) == 0)
 			position_set_add(state->same, i);
@@ -628,33 +487,24 @@ mark_same_records(MergeState *state, const uint64 *records, size_t n)
 	state->have_last_key = false;
 }
 
-/* Is the first row of this round equal to the last one of the round before? */
-static bool
-first_is_duplicate(const MergeState *state, const uint32 *rids)
-{
-	SortEnv    *env = state->env;
-
-	if (!state->have_last || !position_set_has(state->same, 0))
-		return false;
-	return !state->keep_row ||
-		tiebreak_equal(env->tiebreak, env->spec.distinct, (MinimalTuple) state->last_row.row,
-					   (MinimalTuple) arena_at(state->windows, rids[0]));
-}
-
 /* Drops the duplicates of n rows in order.  Returns the number of remaining rows. */
 static size_t
 drop_equal_neighbours(MergeState *state, uint32 *rids, size_t n)
 {
-	bool		first = first_is_duplicate(state, rids);
-	size_t		kept = distinct_rids(state->env, state->windows, rids, n, state->same, !state->compare);
+	SortEnv    *env = state->rounds.env;
+	bool		first = state->have_last && position_set_has(state->same, 0) &&
+		(!state->keep_row ||
+		 tiebreak_equal(env->tiebreak, env->spec.distinct, (MinimalTuple) state->last_row.row,
+						(MinimalTuple) arena_at(state->windows, rids[0])));
+	size_t		kept = distinct_rids(env, state->windows, rids, n, state->same, !state->compare);
 
 	if (first)
 		memmove(rids, rids + 1, --kept * sizeof(uint32));
 	/* a copy, because the windows move */
 	if (state->keep_row && kept > 0)
-		kept_row_set(&state->last_row, state->cxt, (MinimalTuple) arena_at(state->windows, rids[kept - 1]));
+		kept_row_set(&state->last_row, state->rounds.cxt, (MinimalTuple) arena_at(state->windows, rids[kept - 1]));
 	state->have_last = true;
-	state->env->report.dropped_in_merges += n - kept;
+	env->report.dropped_in_merges += n - kept;
 	return kept;
 }
 
@@ -665,68 +515,32 @@ drop_equal_neighbours(MergeState *state, uint32 *rids, size_t n)
 
 /* Makes the packed records of a round.  base is subtracted from keys, then cut bits go. */
 static pg_attribute_always_inline void
-make_records(const MergeState *state, bool wide, Key128 base, int cut, SortProblem *problem)
+make_records(const MergeRounds *rounds, bool wide, Key128 base, int cut, SortProblem *problem)
 {
-	uint64		prev = 0;
+	const void *keys = rounds->keys;
 	uint64	   *record = problem->recs;
+	size_t		descents = 0;
+	size_t		ascents = 0;
+	uint64		prev = 0;
 
-	for (int r = 0; r < state->nruns; r++)
+	for (int r = 0; r < rounds->nruns; r++)
 	{
-		uint32		first = (uint32) r << state->shift;
+		uint32		id = rounds->windows[r].first;
+		uint32		end = id + rounds->windows[r].taken;
 
-		for (uint32 id = first; id < first + state->runs[r].taken; id++)
+		for (; id < end; id++)
 		{
-			uint64		value = wide ? (uint64) ((((const Key128 *) state->keys)[id] - base) >> cut) :
-				(((const uint64 *) state->keys)[id] - (uint64) base) >> cut;
+			Key128		key = key_of_width(keys, wide, id) - base;
+			uint64		value = wide ? (uint64) (key >> cut) : (uint64) key >> cut;
 
-			problem->descents += value < prev;
-			problem->ascents += value > prev;
+			descents += value < prev;
+			ascents += value > prev;
 			prev = value;
-			*record++ = value << state->id_bits | id;
+			*record++ = value << problem->begin_bit | id;
 		}
 	}
-}
-
-/* The smallest key of this round; *bits: the width of the key range. */
-static Key128
-find_round_range(const MergeState *state, int *bits)
-{
-	Key128		min = ~(Key128) 0;
-	Key128		max = 0;
-
-	for (int r = 0; r < state->nruns; r++)
-	{
-		uint32		first = (uint32) r << state->shift;
-
-		if (state->runs[r].taken == 0)
-			continue;
-		min = Min(min, key_of_id(state, first));
-		max = Max(max, key_of_id(state, first + state->runs[r].taken - 1));
-	}
-	max -= min;
-	*bits = (uint64) (max >> 64) != 0 ? 65 + pg_leftmost_one_pos64((uint64) (max >> 64)) :
-		(uint64) max != 0 ? 1 + pg_leftmost_one_pos64((uint64) max) : 0;
-	return min;
-}
-
-/* Sorts the records; returns the sorted records. */
-static uint64 *
-sort_records(MergeState *state, SortProblem *problem)
-{
-	SortEnv    *env = state->env;
-	const SortKernel *kernel =
-		sort_algorithms[problem->n < RADIX_MIN_RECORDS ? ALGORITHM_CPU_MERGE : ALGORITHM_CPU_RADIX].kernel;
-
-	problem->result = problem->recs;
-	if (problem->descents == 0)
-		return problem->result;
-	bulk_reserve(env->bulk, &env->recs, state->records_size + kernel->scratch_bytes(problem),
-				 state->records_size);
-	problem->recs = env->recs.ptr;
-	problem->scratch = (char *) env->recs.ptr + state->records_size;
-	if (kernel->run(problem) != SORT_OK)
-		elog(ERROR, "kernel cannot sort the rows of a merge");
-	return problem->result;
+	problem->descents = descents;
+	problem->ascents = ascents;
 }
 
 /*
@@ -747,7 +561,7 @@ extract_row_ids(MergeState *state, uint64 *records, size_t n, bool ties)
 			rids[i] = state->rids[records[i] & id_mask];
 		return rids;
 	}
-	tie_groups_begin(&groups, state->env->tiebreak, state->windows, rids);
+	tie_groups_begin(&groups, state->rounds.env->tiebreak, state->windows, rids);
 	rids[0] = state->rids[prev & id_mask];
 	for (size_t i = 1; i < n; i++)
 	{
@@ -758,7 +572,7 @@ extract_row_ids(MergeState *state, uint64 *records, size_t n, bool ties)
 			tie_groups_equal(&groups, i);
 		prev = record;
 	}
-	state->env->report.ties += tie_groups_end(&groups);
+	state->rounds.env->report.ties += tie_groups_end(&groups);
 	return rids;
 }
 
@@ -766,31 +580,29 @@ extract_row_ids(MergeState *state, uint64 *records, size_t n, bool ties)
 static uint32 *
 sort_round(MergeState *state, size_t n)
 {
-	SortProblem problem = {0};
-	Key128		base;
-	uint64	   *records;
+	SortEnv    *env = state->rounds.env;
 	int			bits;
-	int			cut;
+	Key128		base = rounds_range(&state->rounds, &bits);
+	int			cut = Max(0, bits - (64 - state->id_bits));
+	SortProblem problem = {
+		.n = n,
+		.format = SORT_REC_PACKED,
+		.recs = env->recs.ptr,
+		.begin_bit = state->id_bits,
+		.end_bit = state->id_bits + bits - cut
+	};
+	uint64	   *records;
 
-	base = find_round_range(state, &bits);
-	cut = Max(0, bits - (64 - state->id_bits));
-	problem.n = n;
-	problem.format = SORT_REC_PACKED;
-	problem.recs = state->env->recs.ptr;
-	problem.begin_bit = state->id_bits;
-	problem.end_bit = state->id_bits + bits - cut;
-	problem.rids_ascending = true;
-	problem.order_known = true;
-	if (state->wide)
-		make_records(state, true, base, cut, &problem);
+	if (state->rounds.wide)
+		make_records(&state->rounds, true, base, cut, &problem);
 	else
-		make_records(state, false, base, cut, &problem);
-	records = sort_records(state, &problem);
-	if (state->env->drop_duplicates && cut == 0)
-		mark_same_keys(state, records, n);
-	else if (state->env->drop_duplicates)
+		make_records(&state->rounds, false, base, cut, &problem);
+	records = rounds_sort(&state->rounds, &problem);
+	if (env->drop_duplicates && cut == 0)
+		mark_same_keys(state, records, 0, n);
+	else if (env->drop_duplicates)
 		mark_same_records(state, records, n);
-	return extract_row_ids(state, records, n, cut > 0 || !state->layout->exact);
+	return extract_row_ids(state, records, n, cut > 0 || !state->rounds.layout->exact);
 }
 
 /* ------------------------------------------------------------------------
@@ -806,21 +618,22 @@ next_row_of_run(MergeSource *source, MergeRows *rows)
 	MergeRun   *run = (MergeRun *) source;
 	MergeState *state = run->state;
 	int			r = run - state->runs;
+	RunWindow  *window = &state->rounds.windows[r];
 	uint32		id;
 
-	if (run->taken == run->n)
+	if (window->taken == window->n)
 	{
 		state->failed = state->failed || !advance_window(state, r);
 		if (state->failed)
 			return false;
 		fill_window(state, r);
-		if (run->n == 0)
+		if (window->n == 0)
 			return false;
 	}
-	id = ((uint32) r << state->shift) + run->taken++;
+	id = window->first + window->taken++;
 	rows->base = (const char *) row_of_id(state, id);
 	rows->places = &first;
-	rows->keys = (const char *) state->keys + id * key_size(state->layout);
+	rows->keys = rounds_key_address(&state->rounds, id);
 	rows->n = 1;
 	return true;
 }
@@ -829,21 +642,22 @@ next_row_of_run(MergeSource *source, MergeRows *rows)
 static void
 create_tree(MergeState *state)
 {
-	MergeSource **sources = palloc(state->nruns * sizeof(MergeSource *));
-	SortSpec	spec = state->env->spec;
+	MergeRounds *rounds = &state->rounds;
+	MergeSource **sources = palloc(rounds->nruns * sizeof(MergeSource *));
+	SortSpec	spec = rounds->env->spec;
 
-	for (int r = 0; r < state->nruns; r++)
+	for (int r = 0; r < rounds->nruns; r++)
 	{
 		state->runs[r].source.next = next_row_of_run;
 		state->runs[r].state = state;
-		state->runs[r].taken = 0;
+		rounds->windows[r].taken = 0;
 		sources[r] = &state->runs[r].source;
 	}
 	/* runs are in input order, and so are the TIDs of equal rows */
 	spec.ties_by_tid = false;
-	if (!state->env->drop_duplicates)
+	if (!rounds->env->drop_duplicates)
 		spec.distinct = 0;
-	state->tree = merge_tree_create(sources, state->nruns, 1, &spec, state->layout, state->env->tiebreak);
+	state->tree = merge_tree_create(sources, rounds->nruns, 1, &spec, rounds->layout, rounds->env->tiebreak);
 	pfree(sources);
 }
 
@@ -855,14 +669,14 @@ next_tree_row(Merge *merge)
 	MinimalTuple row = merge_tree_next(state->tree);
 
 	merge->failed = state->failed;
-	state->env->report.dropped_in_merges += state->tree->dropped;
+	state->rounds.env->report.dropped_in_merges += state->tree->dropped;
 	state->tree->dropped = 0;
 	if (merge->failed || row == NULL)
 		return 0;
 
 	/* the arena's last chunk is the row */
-	state->windows->base[state->nruns] = (char *) row;
-	state->tree_row = (uint32) state->nruns << ARENA_CHUNK_SHIFT;
+	state->windows->base[state->rounds.nruns] = (char *) row;
+	state->tree_row = (uint32) state->rounds.nruns << ARENA_CHUNK_SHIFT;
 	merge->rids = &state->tree_row;
 	return 1;
 }
@@ -877,9 +691,11 @@ static uint32 *
 order_round(Merge *merge)
 {
 	MergeState *state = merge->state;
+	uint32		first;
 
+	state->compared = 0;
 	merge->failed = merge->failed || !refill_windows(state);
-	merge->n = merge->failed ? 0 : choose_rows(state);
+	merge->n = merge->failed ? 0 : rounds_choose(&state->rounds);
 	if (merge->n == 0)
 		return NULL;
 	/* the tree does not know the last row that was returned, nor that it has no duplicates */
@@ -888,18 +704,21 @@ order_round(Merge *merge)
 		create_tree(state);
 		return NULL;
 	}
-	if (state->nruns > 1)
+	if (state->rounds.sources > 1)
 		return sort_round(state, merge->n);
-	if (state->env->drop_duplicates)
-		mark_same_keys(state, NULL, merge->n);
-	return state->rids;
+	first = state->rounds.windows[state->rounds.source].first;
+	if (state->rounds.env->drop_duplicates)
+		mark_same_keys(state, NULL, first, merge->n);
+	return state->rids + first;
 }
 
-static bool
-next_round(Merge *merge)
+bool
+merge_round(Merge *merge)
 {
 	MergeState *state = merge->state;
+	MemoryContext old = MemoryContextSwitchTo(state->rounds.cxt);
 
+	CHECK_FOR_INTERRUPTS();
 	merge->next = 0;
 	merge->n = 0;
 	while (state->tree == NULL && merge->n == 0)
@@ -909,23 +728,12 @@ next_round(Merge *merge)
 		if (rids == NULL)
 			break;
 		merge->rids = rids;
-		if (state->env->drop_duplicates)
+		if (state->rounds.env->drop_duplicates)
 			merge->n = drop_equal_neighbours(state, rids, merge->n);
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (state->tree != NULL)
 		merge->n = next_tree_row(merge);
-	return merge->n > 0;
-}
-
-bool
-merge_round(Merge *merge)
-{
-	MemoryContext old = MemoryContextSwitchTo(merge->state->cxt);
-	bool		more;
-
-	CHECK_FOR_INTERRUPTS();
-	more = next_round(merge);
 	MemoryContextSwitchTo(old);
-	return more;
+	return merge->n > 0;
 }
