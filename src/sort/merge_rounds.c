@@ -30,6 +30,7 @@ rounds_begin(MergeRounds *rounds, Size record, Size scratch, Size further)
 	Size		n = (Size) rounds->nruns * rounds->window;
 	Size		keys_size = TYPEALIGN(64, n * rounds_key_size(rounds->layout));
 
+	Assert(rounds->layout->exact || rounds->compare_rows != NULL);
 	rounds->cxt = CurrentMemoryContext;
 	rounds->wide = rounds->layout->total_bits > 64;
 	rounds->windows = palloc0(rounds->nruns * sizeof(RunWindow));
