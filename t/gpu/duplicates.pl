@@ -176,6 +176,17 @@ for my $mode (sort keys %order)
 	device_unused($node, "$mode: faults");
 }
 
+# rows that are made of their keys: a wrong bit behind the distinct columns
+for my $fault (qw(corrupt corrupt_size))
+{
+	my $q = 'SELECT DISTINCT ON (half) half, a FROM t ORDER BY half, a';
+	my $before = fallbacks($node);
+
+	is(value("$set{only} SET gpusort.device_fault = $fault; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s"),
+		stock_sum($q), "a column that is only sorted by: $fault: rows");
+	cmp_ok(fallbacks($node), '>', $before, "a column that is only sorted by: $fault: a fallback is counted");
+}
+
 # the device fails after rows were returned: the rerun skips these, and returns no duplicate
 gate_make($node);
 for my $case ([ 'rows', 'half' ], [ 'parallel', 'half' ], [ 'rows', 'rare' ], [ 'keys', 'rare' ],
