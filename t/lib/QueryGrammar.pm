@@ -36,7 +36,8 @@ sub alias { return 'a' . ++$now{aliases} }
 sub some_families { return map { pick(qw(int int int int numeric float text date bool)) } 1 .. 1 + int rand 3 }
 
 # ------------------------------------------------------------------------
-# Relations: { sql, n, cols => [ { e => expression, f => family } ], seq => unique expression }
+# Relations: { sql, n, cols => [ { e => expression, f => family } ], seq => expression to join by, unique => the same if
+# it tells rows apart }
 # ------------------------------------------------------------------------
 sub table_columns
 {
@@ -74,7 +75,7 @@ sub table_relation
 	}
 	my @cols = table_columns($table, $alias);
 	my %f = map { $_->{e} => $_->{f} } @cols;
-	return { sql => "$sql $alias", n => $n, cols => \@cols, seq => "$alias.seq",
+	return { sql => "$sql $alias", n => $n, cols => \@cols, seq => "$alias.seq", unique => "$alias.seq",
 		lead => [ map { { e => $_, f => $f{$_} } } grep { defined $f{$_} } map { "$alias.$_" } @lead ] };
 }
 
@@ -229,7 +230,7 @@ sub join_of
 	my $kind = pick('JOIN', 'JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
 	# a full join can only be merged or hashed
 	$kind = 'LEFT JOIN' if $kind eq 'FULL JOIN' && $by =~ /[%>]| IS |::/;
-	return { %$x, lead => undef, sql => "$x->{sql} $kind $y->{sql} ON $by", n => $n,
+	return { %$x, lead => undef, unique => undef, sql => "$x->{sql} $kind $y->{sql} ON $by", n => $n,
 		cols => [ @{ $x->{cols} }, @{ $y->{cols} } ],
 		seq => $kind eq 'JOIN' && $n < $most_pairs ? $x->{seq} : undef };
 }
@@ -318,9 +319,9 @@ sub window
 
 	$over .= pick('', '', '', ' RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING');
 	# an order without ties
-	($over, $function, $f) = ("PARTITION BY $partition ORDER BY $o, $rel->{seq}", @{ pick([ 'row_number()', 'int' ],
+	($over, $function, $f) = ("PARTITION BY $partition ORDER BY $o, $rel->{unique}", @{ pick([ 'row_number()', 'int' ],
 		[ "lag($p)", $pf ], [ 'ntile(3)', 'int' ], [ 'cume_dist()', 'float' ], [ 'sum(1)', 'int' ]) })
-	  if defined $rel->{seq} && chance(0.5);
+	  if defined $rel->{unique} && chance(0.5);
 	return ("$function OVER ($over)", $f);
 }
 
