@@ -37,6 +37,7 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "utils/guc.h"
+#include "utils/timeout.h"
 #include "utils/wait_event.h"
 
 PG_MODULE_MAGIC;
@@ -704,19 +705,39 @@ no_tuple(PlanState *pstate)
 	return ExecClearTuple(pstate->ps_ResultTupleSlot);
 }
 
+/* The leader comes after this time, because workers may wait for it to read the rows of a full device. */
+#define LATE_LEADER_MS	10000
+
+static TimeoutId late_timeout = MAX_TIMEOUTS;
+static GatherState *late_gather;
+static ExecProcNodeMtd exec_partial;
+
+static void
+leader_comes(void)
+{
+	outerPlanState(late_gather)->ExecProcNode = exec_partial;
+	late_gather->need_to_scan_locally = true;
+	SetLatch(MyLatch);
+}
+
 /* Without the leader's dummy row Gather waits until its workers end. */
 static TupleTableSlot *
 gather_late(PlanState *pstate)
 {
 	PlanState  *partial = outerPlanState(pstate);
-	ExecProcNodeMtd exec_partial = partial->ExecProcNode;
 	TupleTableSlot *slot;
 
 	if (my_fault != FAULT_LATE_LEADER || ((GatherState *) pstate)->initialized ||
 		((PartialSortState *) partial)->device_sink == NULL)
 		return exec_gather(pstate);
+	if (late_timeout == MAX_TIMEOUTS)
+		late_timeout = RegisterTimeout(USER_TIMEOUT, leader_comes);
+	late_gather = (GatherState *) pstate;
+	exec_partial = partial->ExecProcNode;
 	partial->ExecProcNode = no_tuple;
+	enable_timeout_after(late_timeout, LATE_LEADER_MS);
 	slot = exec_gather(pstate);
+	disable_timeout(late_timeout, false);
 	if (partial->ExecProcNode == no_tuple)
 		partial->ExecProcNode = exec_partial;
 	return slot;
