@@ -318,8 +318,8 @@ extern void sort_cost_participant(const SortCostFacts *facts, int participants, 
 /*
  * Number of participants of a parallel sort that the machine runs at once.
  * leader: the leader participates, if the workers are few.  It counts as a whole
- * participant, because it reads no tuple queues meanwhile.  *participants: all of them;
- * may be NULL.
+ * participant, because it reads no tuple queues meanwhile.  *participants: those that
+ * sort, whether or not at once; may be NULL.
  */
 extern double sort_cost_concurrency(int workers, bool leader, int *participants);
 

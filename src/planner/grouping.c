@@ -7,15 +7,15 @@
  * of a gigabyte, and its own Sort is slower than ours.  After PostgreSQL has made its paths,
  * this hook compares the predicted times of its cheapest path, the peer, and of the same work
  * above our sort.  If ours is faster by a margin, it adds one path above an ordinary
- * Sort, or above a Gather Merge of Sorts, at a cost in proportion to the peer's
- * (planner_internal.h), and add_path() chooses.  replace.c replaces the Sorts in the
- * finished plan.
+ * Sort, above a Gather Merge of Sorts, or above a Gather Merge of partial groups
+ * (partial_groups.c), at a cost in proportion to the peer's (planner_internal.h), and
+ * add_path() chooses.  replace.c replaces the nodes in the finished plan.
  *
  * A peer is one of two:
  *
  * - a hash table that one process fills with the input's rows,
  * - a group, Unique or window above a Sort of the input in one process.  The Sort is replaced
- *	 where it is, so only a parallel sort is added.
+ *	 where it is, so only a parallel sort or partial groups are added.
  *
  * Other paths of PostgreSQL, as those that group in workers, are no peers: nothing is added to
  * compete with them.
@@ -322,37 +322,45 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer, bool *
 		find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort);
 }
 
-/* Is a path of ours faster than the peer, by the margin?  own_us: its time above its input. */
+/*
+ * Is a path of ours faster than the peer, by the margin?  own_us: its time above its input.  If
+ * it is, the margin is in the peer's cost, too.
+ */
 static bool
-is_faster(const Grouping *grouping, double our_input_us, double own_us, const Peer *peer)
+is_faster(const Grouping *grouping, double our_input_us, double own_us, Peer *peer)
 {
 	double		ours = our_input_us + grouping->margin * own_us;
 	double		theirs = us_of_cost(grouping->input->total_cost) + peer->us;
 
 	if (message_level_is_interesting(DEBUG1))
 		log_times(grouping, ours, theirs, ours < theirs);
-	return ours < theirs;
+	if (ours >= theirs)
+		return false;
+	peer->own *= grouping->margin;
+	return true;
 }
 
 /*
- * Finds our sort below the grouping, if it is faster than the peer.  group_us: predicted
- * time of the grouping above our sort.
+ * Is our sort below the grouping faster than the peer?  group_us: predicted time of the
+ * grouping above our sort.
  */
+static bool
+sort_is_faster(const Grouping *grouping, const SortOffer *sort, double group_us, Peer *peer, bool sorted)
+{
+	/* PostgreSQL's Sort is replaced where it is */
+	if (sorted)
+		return sort->parallel;
+	return is_faster(grouping, sort->input_us, sort->own_us + group_us, peer);
+}
+
+/* Finds our sort below the grouping, if it is faster than the peer. */
 static bool
 find_faster_sort(const Grouping *grouping, SortOffer *sort, double group_us, Peer *peer)
 {
 	bool		sorted;
 
-	if (!find_sort_and_peer(grouping, sort, peer, &sorted))
-		return false;
-	/* PostgreSQL's Sort is replaced where it is */
-	if (sorted)
-		return sort->parallel;
-	if (!is_faster(grouping, sort->input_us, sort->own_us + group_us, peer))
-		return false;
-	/* the margin is in the cost, too */
-	peer->own *= grouping->margin;
-	return true;
+	return find_sort_and_peer(grouping, sort, peer, &sorted) &&
+		sort_is_faster(grouping, sort, group_us, peer, sorted);
 }
 
 /* Adds a path, with the cost of its input and of the grouping's own time. */
@@ -400,43 +408,38 @@ offer_distinct(Grouping *grouping)
 }
 
 /*
- * Partial groups in workers, if they save a tenth of the time of the other path above our sort.
- * group_us: the time of the grouping in that path.  True if a path was added.
+ * Partial groups in workers, if they save a tenth of the time of the path that groups all rows
+ * in the leader, above our sort.  group_us: the time of the grouping in that path.  True if a
+ * path was added.
  */
 static bool
-offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, GroupFacts *facts, double group_us)
+offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, GroupFacts facts, double group_us,
+					 const SortOffer *sort, Peer peer, bool sorted)
 {
 	PlannerInfo *root = grouping->root;
-	List	   *clause = compat_group_clause(root);
-	SortOffer	sort = {.pathkeys = root->group_pathkeys};
 	PartialGroups partial;
 	double		own_us;
-	bool		sorted;
-	Peer		peer;
 	Path	   *path;
 
-	if (!find_sort_and_peer(grouping, &sort, &peer, &sorted) ||
-		!gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
+	if (!gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
 		return false;
 	/* with more groups they save less */
-	facts->groups = grouping->possible_groups;
-	if (!find_partial_groups(root, grouping->rel, extra, facts,
-							 sort.parallel ? sort.input : linitial(grouping->input_rel->partial_pathlist), &partial))
+	facts.groups = grouping->possible_groups;
+	if (!find_partial_groups(root, grouping->rel, extra, &facts,
+							 sort->parallel ? sort->input : linitial(grouping->input_rel->partial_pathlist),
+							 &partial))
 		return false;
 	own_us = partial.sort_us + partial.group_us + partial.merge.sort_us + partial.merge.rows_us + partial.final_us;
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: GROUP BY: %.1f ms with partial groups in %d workers, %.1f ms without",
 							 (partial.input_us + own_us) / 1000, partial.input->parallel_workers,
-							 (sort.input_us + sort.own_us + group_us) / 1000)));
-	if (partial.input_us + own_us > WORKERS_MOST * (sort.input_us + sort.own_us + group_us))
+							 (sort->input_us + sort->own_us + group_us) / 1000)));
+	if (partial.input_us + own_us > WORKERS_MOST * (sort->input_us + sort->own_us + group_us))
 		return false;
-	if (!sorted)
-	{
-		if (!is_faster(grouping, partial.input_us, own_us, &peer))
-			return false;
-		peer.own *= grouping->margin;
-	}
-	path = partial_groups_path(root, grouping->rel, extra, &partial, clause, grouping->most_groups, &peer);
+	if (!sorted && !is_faster(grouping, partial.input_us, own_us, &peer))
+		return false;
+	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
+							   grouping->most_groups, &peer);
 	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
 	return true;
 }
@@ -453,21 +456,23 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	SortOffer	sort = {.pathkeys = root->group_pathkeys,.groups = aggregates ? 0 : grouping->groups};
 	GroupFacts	facts;
 	double		group_us = transition_us(grouping);
+	bool		sorted;
 	Peer		peer;
 	Path	   *input;
 	Path	   *path;
 
-	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
+	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0 ||
+		!find_sort_and_peer(grouping, &sort, &peer, &sorted))
 		return;
 	if (aggregates)
 	{
 		group_facts(grouping, &facts);
 		count_keys(clause, grouping->path->pathtarget, &facts);
 		group_us = Max(0, group_us + (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
-		if (offer_partial_groups(grouping, extra, &facts, group_us))
+		if (offer_partial_groups(grouping, extra, facts, group_us, &sort, peer, sorted))
 			return;
 	}
-	if (!find_faster_sort(grouping, &sort, group_us, &peer))
+	if (!sort_is_faster(grouping, &sort, group_us, &peer, sorted))
 		return;
 	input = sort_offer_path(root, rel, &sort, &peer);
 	if (aggregates)

@@ -9,8 +9,8 @@
  * groups them one after another, while the participants wait.
  *
  * The nodes are those of PostgreSQL's own plan of this kind: Finalize GroupAggregate, Gather
- * Merge, Sort, Partial GroupAggregate, Sort.  The rooms of the nodes replace them.  The upper Sort has
- * sorted input: its nodes send blocks of rows where a Gather Merge reads tuple queues.
+ * Merge, Sort, Partial GroupAggregate, Sort.  The rooms of the nodes replace them.  The upper
+ * Sort has sorted input: its nodes send blocks of rows where a Gather Merge reads tuple queues.
  * PostgreSQL has made the partial target and the costs of the functions, because it
  * considers the same plan with its own Sort.
  */

@@ -54,7 +54,7 @@ typedef struct MergeRounds
 
 	/* of this round */
 	int			sources;		/* runs that have keys in it */
-	int			source;			/* one of them */
+	int			source;			/* a run with keys in it; the only one if sources is 1 */
 } MergeRounds;
 
 static inline Size

@@ -736,10 +736,18 @@ gather_late(PlanState *pstate)
 	exec_partial = partial->ExecProcNode;
 	partial->ExecProcNode = no_tuple;
 	enable_timeout_after(late_timeout, LATE_LEADER_MS);
-	slot = exec_gather(pstate);
-	disable_timeout(late_timeout, false);
-	if (partial->ExecProcNode == no_tuple)
-		partial->ExecProcNode = exec_partial;
+	PG_TRY();
+	{
+		slot = exec_gather(pstate);
+	}
+	PG_FINALLY();
+	{
+		/* the node is gone after an ERROR that a block of PL/pgSQL catches */
+		disable_timeout(late_timeout, false);
+		if (partial->ExecProcNode == no_tuple)
+			partial->ExecProcNode = exec_partial;
+	}
+	PG_END_TRY();
 	return slot;
 }
 
