@@ -55,6 +55,25 @@ SELECT result FROM check_sort('SELECT a.v, count(*), sum(b.n) FROM parts a JOIN 
 SELECT result FROM check_sort('SELECT o.i, q.c, q.m FROM generate_series(1, 3) o(i),
 	LATERAL (SELECT count(*) AS c, max(g.v) AS m
 		FROM (SELECT v, count(*) AS n FROM parts WHERE n % 3 = o.i % 3 GROUP BY v OFFSET 0) g) q ORDER BY 1');
+-- a parallel sort below windows, which the leader computes, and below an aggregate that workers may not run
+SELECT who_combines(q), result FROM unnest(ARRAY[
+	'SELECT id, rank() OVER (PARTITION BY v ORDER BY n), count(*) OVER (PARTITION BY v) FROM parts',
+	'SELECT id, row_number() OVER (ORDER BY s, id), sum(n) OVER (PARTITION BY v ORDER BY id) FROM parts',
+	'SELECT * FROM (SELECT v, id, rank() OVER (PARTITION BY v ORDER BY ts) AS r FROM parts) q WHERE r < 3',
+	'SELECT v, count(DISTINCT n) FROM parts GROUP BY v']) q, LATERAL check_sort(q || ' ORDER BY 1, 2') r;
+-- aggregates that sort: a parallel sort below them, if one order of columns serves all
+SELECT who_combines(q), result FROM unnest(ARRAY[
+	'SELECT count(DISTINCT n), count(*), sum(id) FROM parts',
+	'SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY f), sum(DISTINCT f), mode() WITHIN GROUP (ORDER BY f)
+		FROM parts',
+	'SELECT md5(string_agg(s, '','' ORDER BY s)), count(DISTINCT s) FROM parts WHERE n < 700 HAVING count(*) > 2',
+	'SELECT max(n), count(DISTINCT n) FROM parts WHERE f > 5']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
+SELECT who_combines(q) ~ 'Feed' AS parallel, result FROM unnest(ARRAY[
+	'SELECT count(DISTINCT s) FROM parts WHERE n < 0',
+	'SELECT count(DISTINCT n % 7) FROM parts',
+	'SELECT count(DISTINCT n), count(DISTINCT v) FROM parts',
+	'SELECT count(DISTINCT n) FILTER (WHERE v > 5) FROM parts',
+	'SELECT count(DISTINCT n), sum(f) > 0 FROM parts']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
 -- sorts that write runs
 SET work_mem = '64kB';
 SELECT result FROM check_sort('SELECT v, s, count(*), sum(n), avg(d) FROM parts GROUP BY v, s ORDER BY v, s');
@@ -65,7 +84,8 @@ CREATE AGGREGATE unsafe_most(int) (sfunc = int4larger, stype = int, combinefunc 
 SELECT a AS aggregate, who_combines(format('SELECT v, %s FROM parts GROUP BY v', a)) ~ 'Partial' AS partial, result
 	FROM unnest(ARRAY['count(DISTINCT n)', 'no_combine(n)', 'unsafe_most(n)']) a,
 	LATERAL check_sort(format('SELECT v, %s FROM parts GROUP BY v ORDER BY v', a));
--- an error in a worker
+-- an error in the leader or a worker
+\set SHOW_CONTEXT never
 SELECT max(s) FROM (SELECT v, sum(10 / (id - 59998)) AS s FROM parts GROUP BY v OFFSET 0) q;
 -- few rows a group: partial groups would not be fewer than rows
 SELECT who_combines('SELECT id, count(*) FROM parts GROUP BY id') ~ 'Partial' AS partial;

@@ -1,7 +1,7 @@
 /*
  * grouping.c
  *	  DISTINCT, GROUP BY and UNION: paths above our sorts, which compete with PostgreSQL's hash
- *	  tables; parallel sorts below groups and windows.
+ *	  tables; parallel sorts below groups, windows and aggregates that sort.
  *
  * PostgreSQL's costs count operators: a row costs the same in a hash table of a kilobyte and
  * of a gigabyte, and its own Sort is slower than ours.  After PostgreSQL has made its paths,
@@ -14,8 +14,9 @@
  * A peer is one of two:
  *
  * - a hash table that one process fills with the input's rows,
- * - a group, Unique or window above a Sort of the input in one process.  The Sort is replaced
- *	 where it is, so only a parallel sort or partial groups are added.
+ * - a group, Unique or window above a Sort of the input in one process, or an aggregate of all
+ *	 rows that sorts.  The Sort is replaced where it is, or put below the aggregate, so only a
+ *	 parallel sort or partial groups are added.
  *
  * Other paths of PostgreSQL, as those that group in workers, are no peers: nothing is added to
  * compete with them.
@@ -31,6 +32,7 @@
 #include "compat.h"
 #include "executor/nodeAgg.h"
 #include "executor/nodeHash.h"
+#include "nodes/aggregate/aggregate.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -444,6 +446,85 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 	return true;
 }
 
+/*
+ * The order of the values that aggregates with DISTINCT, ORDER BY or WITHIN GROUP read, if one
+ * sort below the node serves all of them.  NIL: it does not, or no aggregate sorts.  Columns
+ * only, because a Gather Merge does not return what a sort below it computes.  width: see
+ * aggregates_share_order().
+ */
+static List *
+aggregate_order(const Grouping *grouping, const GroupPathExtraData *extra, int width)
+{
+	List	   *exprs = grouping->rel->reltarget->exprs;
+	List	   *having = (List *) extra->havingQual;
+	List	   *order = NIL;
+	ListCell   *lc;
+
+	if (grouping->root->numOrderedAggs == 0 || !aggregates_share_order(exprs, having, width))
+		return NIL;
+	foreach(lc, pull_var_clause((Node *) list_concat_copy(exprs, having), PVC_INCLUDE_AGGREGATES |
+								PVC_INCLUDE_PLACEHOLDERS | PVC_RECURSE_WINDOWFUNCS))
+	{
+		const Aggref *aggref = lfirst(lc);
+		List	   *clause;
+		List	   *pathkeys;
+		ListCell   *column;
+
+		if (!IsA(aggref, Aggref))
+			continue;
+		clause = aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+		if (clause == NIL)
+			continue;
+		foreach(column, clause)
+		{
+			if (!list_member(grouping->input->pathtarget->exprs,
+							 get_sortgroupclause_expr(lfirst(column), aggref->args)))
+				return NIL;
+		}
+		pathkeys = make_pathkeys_for_sortclauses(grouping->root, clause, aggref->args);
+		if (list_length(pathkeys) != list_length(clause) ||
+			(order != NIL && compare_pathkeys(order, pathkeys) != PATHKEYS_EQUAL))
+			return NIL;
+		order = pathkeys;
+	}
+	return order;
+}
+
+/* An aggregate of all rows that sorts: a parallel sort below it. */
+static void
+offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
+{
+	PlannerInfo *root = grouping->root;
+	RelOptInfo *rel = grouping->rel;
+	const Path *path = path_below_projection(grouping->path);
+	const Path *below;
+	SortOffer	serial = {.pathkeys = aggregate_order(grouping, extra, grouping->input->pathtarget->width)};
+	SortOffer	sort = serial;
+	GroupFacts	facts;
+	double		aggregate_us;
+	Peer		peer;
+	Path	   *input;
+
+	if (serial.pathkeys == NIL || !IsA(path, AggPath) || ((const AggPath *) path)->aggstrategy != AGG_PLAIN)
+		return;
+	for (below = path_input(path); below != NULL && IsA(below, SortPath);)
+		below = ((const SortPath *) below)->subpath;
+	if (below == NULL || path_below_projection(below) != path_below_projection(grouping->input) ||
+		pathkeys_contained_in(serial.pathkeys, grouping->input->pathkeys) ||
+		!find_sort(root, rel, grouping->input_rel, grouping->input, &sort) || !sort.parallel ||
+		!find_sort(root, rel, NULL, grouping->input, &serial))
+		return;
+	group_facts(grouping, &facts);
+	facts.groups = 1;
+	aggregate_us = transition_us(grouping) + aggregate_node_us(&facts);
+	peer.own = path->total_cost - grouping->input->total_cost;
+	peer.us = serial.own_us + aggregate_us;
+	input = sort_offer_path(root, rel, &sort, &peer);
+	add_above(grouping, (Path *) create_agg_path(root, rel, input, rel->reltarget, AGG_PLAIN, AGGSPLIT_SIMPLE, NIL,
+												 (List *) extra->havingQual, &grouping->costs, 1),
+			  input, &peer, aggregate_us);
+}
+
 /* GROUP BY */
 static void
 offer_group(Grouping *grouping, const GroupPathExtraData *extra)
@@ -453,7 +534,7 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	List	   *having = (List *) extra->havingQual;
 	List	   *clause = compat_group_clause(root);
 	bool		aggregates = root->parse->hasAggs;
-	SortOffer	sort = {.pathkeys = root->group_pathkeys,.groups = aggregates ? 0 : grouping->groups};
+	SortOffer	sort = {.groups = aggregates ? 0 : grouping->groups};
 	GroupFacts	facts;
 	double		group_us = transition_us(grouping);
 	bool		sorted;
@@ -461,8 +542,11 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	Path	   *input;
 	Path	   *path;
 
-	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0 ||
-		!find_sort_and_peer(grouping, &sort, &peer, &sorted))
+	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
+		return;
+	/* aggregates that sort take the order from the sort, too */
+	sort.pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), aggregate_order(grouping, extra, 0));
+	if (!find_sort_and_peer(grouping, &sort, &peer, &sorted))
 		return;
 	if (aggregates)
 	{
@@ -841,6 +925,11 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 			offer_sets(&grouping, extra);
 			return;
 		}
+	}
+	if (kind == UPPERREL_GROUP_AGG && root->parse->groupClause == NIL)
+	{
+		offer_aggregate(&grouping, extra);
+		return;
 	}
 	grouping.most_groups = number_of_groups(grouping.path);
 	if (clause == NIL || grouping.most_groups == 0)

@@ -298,9 +298,8 @@ may_add_gather(const PlannerInfo *root)
 bool
 gather_is_possible(PlannerInfo *root, const RelOptInfo *rel, const RelOptInfo *input_rel, const Path *input)
 {
-	return !path_gathers(input) && enable_gathermerge && rel->consider_parallel && input_rel != NULL &&
-		input_rel->partial_pathlist != NIL && input->param_info == NULL && compat_gather_allowed(rel) &&
-		may_add_gather(root);
+	return !path_gathers(input) && enable_gathermerge && input_rel != NULL && input_rel->partial_pathlist != NIL &&
+		input->param_info == NULL && compat_gather_allowed(rel) && may_add_gather(root);
 }
 
 bool
@@ -345,8 +344,9 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 Path *
 sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer)
 {
-	Path	   *sort = (Path *) create_sort_path(root, rel, offer->input, offer->pathkeys,
-												 offer->bound > 0 ? offer->bound : -1);
+	/* workers may run the sort even if they may not run what rel computes */
+	Path	   *sort = (Path *) create_sort_path(root, offer->parallel ? offer->input->parent : rel, offer->input,
+												 offer->pathkeys, offer->bound > 0 ? offer->bound : -1);
 	double		rows;
 	Path	   *path;
 

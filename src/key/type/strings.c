@@ -111,15 +111,23 @@ provider_of(Oid collation, char **name)
 bool
 collation_by_bytes(Oid collation)
 {
+	/* of the last collation; PostgreSQL, too, keeps what it knows of a collation until the process ends */
+	static Oid	known = InvalidOid;
+	static bool by_bytes;
 	char	   *name;
-	char		provider = provider_of(collation, &name);
-	bool		by_bytes = provider == COMPAT_COLLPROVIDER_BUILTIN;
+	char		provider;
 
+	if (collation == known)
+		return by_bytes;
+	provider = provider_of(collation, &name);
+	known = InvalidOid;
+	by_bytes = provider == COMPAT_COLLPROVIDER_BUILTIN;
 	if (name != NULL)
 	{
 		by_bytes = locale_has_no_rules(name);
 		pfree(name);
 	}
+	known = collation;
 	return by_bytes;
 }
 

@@ -20,6 +20,12 @@ extern const CustomScanMethods aggregate_scan_methods;
  */
 extern void sort_below_aggregate(Agg *agg);
 
+/*
+ * Can one sort below an aggregate serve all its aggregates?  For the planner, before there is an
+ * Agg.  width: bytes of the rows to sort, of which few may be other columns; 0: it does not matter.
+ */
+extern bool aggregates_share_order(List *targetlist, List *qual, int width);
+
 /* A GpuSort Aggregate in place of an Agg above a GpuSort; otherwise the Agg itself. */
 extern Plan *replace_aggregate(Agg *agg);
 

@@ -627,13 +627,40 @@ add_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	return NULL;
 }
 
-/* Does the Sort have the order column as its key i? */
-static bool
-key_is(const Sort *sort, int i, const OrderColumn *column)
+/* The keys of a Sort or a Gather Merge. */
+typedef struct NodeKeys
 {
-	return IsA(column->expr, Var) && sort->sortColIdx[i] == ((Var *) column->expr)->varattno &&
-		sort->sortOperators[i] == column->sortop && sort->collations[i] == column->collation &&
-		(column->any_nulls || sort->nullsFirst[i] == column->nulls_first);
+	int			n;
+	const AttrNumber *columns;
+	const Oid  *operators;
+	const Oid  *collations;
+	const bool *nulls_first;
+} NodeKeys;
+
+/* Fills the keys.  False if it is another node. */
+static bool
+node_keys(const Plan *node, NodeKeys *keys)
+{
+	const Sort *sort = (const Sort *) node;
+	const GatherMerge *merge = (const GatherMerge *) node;
+
+	if (IsA(node, Sort))
+		*keys = (NodeKeys) {sort->numCols, sort->sortColIdx, sort->sortOperators, sort->collations, sort->nullsFirst};
+	else if (IsA(node, GatherMerge))
+		*keys = (NodeKeys) {merge->numCols, merge->sortColIdx, merge->sortOperators, merge->collations,
+		merge->nullsFirst};
+	else
+		return false;
+	return true;
+}
+
+/* Is key i the order column? */
+static bool
+key_is(const NodeKeys *keys, int i, const OrderColumn *column)
+{
+	return IsA(column->expr, Var) && keys->columns[i] == ((Var *) column->expr)->varattno &&
+		keys->operators[i] == column->sortop && keys->collations[i] == column->collation &&
+		(column->any_nulls || keys->nulls_first[i] == column->nulls_first);
 }
 
 /* Is this one of the columns of the groups? */
@@ -657,13 +684,14 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	int			ngroup = agg->numCols;
 	int			n = list_length(sort->plan.targetlist);
 	InputColumns inner = {0};
+	NodeKeys	keys;
 	ListCell   *lc;
 
-	if (sort->numCols < ngroup || sort->numCols > ngroup + all->norder)
+	if (!node_keys(input->child, &keys) || keys.n < ngroup || keys.n > ngroup + all->norder)
 		return "the sort below has other keys";
-	for (int i = 0; i < sort->numCols; i++)
+	for (int i = 0; i < keys.n; i++)
 	{
-		if (i < ngroup ? !is_group_column(agg, sort->sortColIdx[i]) : !key_is(sort, i, &all->order[i - ngroup]))
+		if (i < ngroup ? !is_group_column(agg, keys.columns[i]) : !key_is(&keys, i, &all->order[i - ngroup]))
 			return "the sort below has other keys";
 	}
 	if (input->computed != NIL)
@@ -700,34 +728,32 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	return NULL;
 }
 
-/* Has the Sort below all order columns behind the columns of the groups? */
+/* Has the Sort or Gather Merge below all order columns behind the columns of the groups? */
 static bool
 is_sorted(const Agg *agg, const Aggregates *all)
 {
-	const Sort *sort = (const Sort *) agg->plan.lefttree;
+	NodeKeys	keys;
 
-	if (!IsA(sort, Sort) || sort->numCols < agg->numCols + all->norder)
+	if (!node_keys(agg->plan.lefttree, &keys) || keys.n < agg->numCols + all->norder)
 		return false;
 	for (int i = 0; i < all->norder; i++)
 	{
-		if (!key_is(sort, agg->numCols + i, &all->order[i]))
+		if (!key_is(&keys, agg->numCols + i, &all->order[i]))
 			return false;
 	}
 	return true;
 }
 
+/* Why one sort cannot serve all aggregates; NULL: it can. */
 static const char *
-sort_input(Agg *agg, Aggregates *all)
+order_refusal(const Aggregates *all)
 {
-	InputColumns input = {.child = agg->plan.lefttree};
 	ListCell   *lc;
 
 	if (all->refusal != NULL)
 		return all->refusal;
 	if (!all->sorts)
 		return "each aggregate that sorts has a FILTER";
-	if (agg->plan.lefttree->plan_rows < gpusort_min_rows)
-		return "fewer rows are estimated than gpusort.min_rows";
 	foreach(lc, all->aggrefs)
 	{
 		const Aggref *aggref = lfirst_node(Aggref, lc);
@@ -741,6 +767,33 @@ sort_input(Agg *agg, Aggregates *all)
 		if (!key_is_sortable(&all->order[i]))
 			return "gpusort cannot sort a column";
 	}
+	return NULL;
+}
+
+bool
+aggregates_share_order(List *targetlist, List *qual, int width)
+{
+	Agg			agg = {.plan = {.targetlist = targetlist,.qual = qual},.aggstrategy = AGG_PLAIN};
+	Aggregates	all;
+
+	if (!gpusort_aggregates)
+		return false;
+	examine_aggregates(&agg, &all);
+	for (int i = 0; i < all.norder; i++)
+		width -= column_width((Node *) all.order[i].expr);
+	return all.norder > 0 && width <= OTHER_COLUMNS_BYTES && order_refusal(&all) == NULL;
+}
+
+static const char *
+sort_input(Agg *agg, Aggregates *all)
+{
+	InputColumns input = {.child = agg->plan.lefttree};
+	const char *refusal = order_refusal(all);
+
+	if (refusal != NULL)
+		return refusal;
+	if (agg->plan.lefttree->plan_rows < gpusort_min_rows)
+		return "fewer rows are estimated than gpusort.min_rows";
 	if (!find_computed(all, &input))
 		return "an expression cannot be computed below the sort";
 	input.map = palloc0((list_length(input.child->targetlist) + 1) * sizeof(AttrNumber));
