@@ -132,6 +132,49 @@ PRESORTED(merge_runs) (Member *m, const KeyMask *mask)
 }
 
 /*
+ * Second part of the drop-merge sort: sorts the records out of place, which the bitmap marks,
+ * and merges them and the backbone, in the scratch, into recs.
+ */
+static SortStatus
+PRESORTED(merge_drops) (Member *m, const KeyMask *mask, const uint64_t *out, size_t nbackbone, size_t ndrops)
+{
+	SortProblem *problem = m->problem;
+	size_t		n = problem->n;
+	REC		   *recs = problem->recs;
+	const REC  *backbone = problem->scratch;
+	REC		   *drops = (REC *) ((char *) out + presorted_bitmap_bytes(n));
+	SortProblem dropped = *problem;
+	size_t		d = 0;
+	SortStatus	status;
+
+	(void) mask;				/* not every REC_BEFORE needs it */
+	for (size_t word = 0; word < (n + 63) / 64; word++)
+		for (uint64_t bits = out[word]; bits != 0; bits &= bits - 1)
+			drops[d++] = recs[word * 64 + __builtin_ctzll(bits)];
+	dropped.recs = drops;
+	dropped.scratch = (char *) drops + align64(presorted_max_drops(n) * sizeof(REC));
+	dropped.n = ndrops;
+	dropped.team = NULL;
+	status = cpu_radix_kernel.run(&dropped);
+	if (status != SORT_OK)
+		return status;
+	drops = dropped.result;
+
+	d = 0;
+	for (size_t i = 0, s = 0; i < n; i++)
+	{
+		if (i % MEMBER_POLL == 0 && member_stopped(m))
+			return SORT_STOPPED;
+		if (d < ndrops && (s == nbackbone || REC_BEFORE(drops[d], backbone[s], mask)))
+			recs[i] = drops[d++];
+		else
+			recs[i] = backbone[s++];
+	}
+	problem->result = recs;
+	return SORT_OK;
+}
+
+/*
  * Drop-merge sort.  Divides the input into the backbone, an ascending sequence,
  * in the scratch, and the records out of place; sorts the latter and merges
  * both into recs.  Returns SORT_NOT_APPLICABLE, with recs unchanged, if too
@@ -149,15 +192,11 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 	REC		   *recs = problem->recs;
 	REC		   *backbone = problem->scratch;
 	uint64_t   *out = (uint64_t *) ((char *) problem->scratch + align64(n * sizeof(REC)));
-	REC		   *drops = (REC *) ((char *) out + presorted_bitmap_bytes(n));
-	SortProblem dropped = *problem;
 	size_t		nbackbone = 0;
 	size_t		top = 0;		/* index in recs of backbone[nbackbone - 1] */
 	size_t		ndrops = 0;
-	size_t		d = 0;
 	size_t		in_a_row = 0;
 	size_t		check_after = PRESORTED_IN_A_ROW;
-	SortStatus	status;
 
 	memset(out, 0, presorted_bitmap_bytes(n));
 	for (size_t i = 0, poll = 0; i < n; i++)
@@ -225,30 +264,7 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 		top = i;
 	}
 
-	for (size_t word = 0; word < (n + 63) / 64; word++)
-		for (uint64_t bits = out[word]; bits != 0; bits &= bits - 1)
-			drops[d++] = recs[word * 64 + __builtin_ctzll(bits)];
-	dropped.recs = drops;
-	dropped.scratch = (char *) drops + align64(max_drops * sizeof(REC));
-	dropped.n = ndrops;
-	dropped.team = NULL;
-	status = cpu_radix_kernel.run(&dropped);
-	if (status != SORT_OK)
-		return status;
-	drops = dropped.result;
-
-	d = 0;
-	for (size_t i = 0, s = 0; i < n; i++)
-	{
-		if (i % MEMBER_POLL == 0 && member_stopped(m))
-			return SORT_STOPPED;
-		if (d < ndrops && (s == nbackbone || REC_BEFORE(drops[d], backbone[s], mask)))
-			recs[i] = drops[d++];
-		else
-			recs[i] = backbone[s++];
-	}
-	problem->result = recs;
-	return SORT_OK;
+	return PRESORTED(merge_drops) (m, mask, out, nbackbone, ndrops);
 }
 
 /* Sorts by the case that descents and ascents tell. */

@@ -669,67 +669,77 @@ RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
 	*differ = d;
 }
 
-/*
- * Sorts n records by the key bits below high_bit.  The team divides them into
- * parts, from src to other: by the leading digit, or, if that is skewed and
- * may_split, by splitters.  Each part is then sorted by one member, a large
- * part by the team.  The result is in other if into_other, else in src.  False
- * if stopped.
- */
-static bool
-RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_other,
-				  size_t n, int high_bit, bool may_split)
+/* A division of records into parts, by splitters or by a digit. */
+typedef struct RADIX(Division)
 {
-	uint32_t   *mine = work->shared_hist + (size_t) m->rank * RADIX_MAX_PARTS;
-	size_t		first = member_slice(m, n, m->rank);
-	size_t		last = member_slice(m, n, m->rank + 1);
-	uint32_t	start[RADIX_MAX_PARTS + 1];
-	uint32_t	offset[RADIX_MAX_PARTS];
-	SplitDigit	split;
 	bool		by_split;
-	KeyMask		differ;
-	size_t		big;
-	int			bits;
-	int			low_bit = high_bit;
+	SplitDigit	split;			/* if by_split */
+	int			low_bit;		/* otherwise: of the digit */
 	unsigned	nparts;
+	uint32_t	start[RADIX_MAX_PARTS + 1]; /* of the parts */
+	uint32_t	offset[RADIX_MAX_PARTS];	/* where this member's records of a part go */
+} RADIX(Division);
 
-	bits = radix_part_bits(m->problem->team, n, sizeof(REC));
-	by_split = may_split && high_bit > work->begin_bit && RADIX(is_skewed) (work, src, n, high_bit, bits);
-	if (by_split)
+typedef enum RADIX(Divided)
+{
+	RADIX(STOPPED),
+	RADIX(ALL_EQUAL),			/* nothing is to be divided */
+	RADIX(DIVIDED)
+} RADIX(Divided);
+
+/* Bits below which all keys of a part are to be sorted. */
+static inline int
+RADIX(part_high_bit) (const RADIX(Division) *div, unsigned part)
+{
+	return div->by_split ? split_below(&div->split, part) : div->low_bit;
+}
+
+/* Counts this member's share, records first to last, by splitters.  False if stopped. */
+static bool
+RADIX(count_by_split) (Member *m, RadixWork *work, const REC *src, size_t n, size_t first, size_t last,
+					   int high_bit, RADIX(Division) *div, uint32_t *mine)
+{
+	RADIX(find_split) (work, src, n, high_bit, &div->split);
+	div->nparts = div->split.classes;
+	memset(mine, 0, div->nparts * sizeof(uint32_t));
+	for (size_t i = first; i < last; i += MEMBER_POLL)
 	{
-		RADIX(find_split) (work, src, n, high_bit, &split);
-		nparts = split.classes;
-		memset(mine, 0, nparts * sizeof(uint32_t));
-		for (size_t i = first; i < last; i += MEMBER_POLL)
-		{
-			if (member_stopped(m))
-				break;
-			RADIX(count_split) (work, src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, &split,
-								work->classes + (i - first), mine);
-		}
-		if (!member_barrier(m))
-			return false;
+		if (member_stopped(m))
+			break;
+		RADIX(count_split) (work, src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, &div->split,
+							work->classes + (i - first), mine);
 	}
+	return member_barrier(m);
+}
 
-	/* count the leading digit; if few of its bits vary, count a lower one */
-	while (!by_split)
+/*
+ * Counts this member's share by the leading digit, the "bits" bits below high_bit; if few of
+ * these bits vary, by a lower one.
+ */
+static RADIX(Divided)
+RADIX(count_by_digit) (Member *m, RadixWork *work, const REC *src, size_t first, size_t last,
+					   int bits, int high_bit, RADIX(Division) *div, uint32_t *mine)
+{
+	KeyMask		differ;
+
+	for (;;)
 	{
 		if (bits > high_bit - work->begin_bit)
 			bits = high_bit - work->begin_bit;
-		low_bit = high_bit - bits;
-		nparts = 1u << bits;
-		memset(mine, 0, nparts * sizeof(uint32_t));
+		div->low_bit = high_bit - bits;
+		div->nparts = 1u << bits;
+		memset(mine, 0, div->nparts * sizeof(uint32_t));
 		memset(&differ, 0, sizeof(differ));
 		for (size_t i = first; i < last; i += MEMBER_POLL)
 		{
 			if (member_stopped(m))
 				break;
 			RADIX(count_part) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL,
-							   src[0], low_bit, nparts - 1, mine, &differ);
+							   src[0], div->low_bit, div->nparts - 1, mine, &differ);
 		}
 		work->shared_differ[m->rank] = differ;
 		if (!member_barrier(m))
-			return false;
+			return RADIX(STOPPED);
 		for (int r = 0; r < m->size; r++)
 		{
 			differ.hi |= work->shared_differ[r].hi;
@@ -738,31 +748,49 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 		differ.hi &= work->mask.hi & mask_below(high_bit - 64);
 		differ.lo &= work->mask.lo & mask_below(high_bit);
 		if (differ.hi == 0 && differ.lo == 0)
-		{
-			/* all keys are equal */
-			if (into_other)
-				memcpy(other + first, src + first, (last - first) * sizeof(REC));
-			return member_barrier(m);
-		}
+			return RADIX(ALL_EQUAL);
 		if (top_bit(&differ) >= high_bit - RADIX_WASTED_BITS)
-			break;
+			return RADIX(DIVIDED);
 		high_bit = top_bit(&differ);
 		if (!member_barrier(m))
-			return false;
+			return RADIX(STOPPED);
 	}
+}
+
+/*
+ * The team divides n records into parts, from src to other: by the leading digit below
+ * high_bit, or, if that is skewed and may_split, by splitters.
+ */
+static RADIX(Divided)
+RADIX(divide) (Member *m, RadixWork *work, const REC *src, REC *other, size_t n, int high_bit,
+			   bool may_split, RADIX(Division) *div)
+{
+	uint32_t   *mine = work->shared_hist + (size_t) m->rank * RADIX_MAX_PARTS;
+	size_t		first = member_slice(m, n, m->rank);
+	size_t		last = member_slice(m, n, m->rank + 1);
+	int			bits = radix_part_bits(m->problem->team, n, sizeof(REC));
+	RADIX(Divided) divided = RADIX(DIVIDED);
+
+	div->by_split = may_split && high_bit > work->begin_bit && RADIX(is_skewed) (work, src, n, high_bit, bits);
+	if (!div->by_split)
+		divided = RADIX(count_by_digit) (m, work, src, first, last, bits, high_bit, div, mine);
+	else if (!RADIX(count_by_split) (m, work, src, n, first, last, high_bit, div, mine))
+		divided = RADIX(STOPPED);
+	if (divided != RADIX(DIVIDED))
+		return divided;
 
 	/* the start of each part, and of this member's share in it */
-	for (unsigned d = 0, sum = 0; d < nparts; d++)
+	for (unsigned d = 0, sum = 0; d < div->nparts; d++)
 	{
-		start[d] = sum;
+		div->start[d] = sum;
 		for (int r = 0; r < m->size; r++)
 		{
 			if (r == m->rank)
-				offset[d] = sum;
+				div->offset[d] = sum;
 			sum += work->shared_hist[(size_t) r * RADIX_MAX_PARTS + d];
 		}
 	}
-	start[nparts] = (uint32_t) n;
+	div->start[div->nparts] = (uint32_t) n;
 	if (m->rank == 0)
 		m->shared->next_task = 0;
 
@@ -770,15 +798,40 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	{
 		if (member_stopped(m))
 			break;
-		if (by_split)
+		if (div->by_split)
 			RADIX(scatter_split) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
-								  work->classes + (i - first), offset);
+								  work->classes + (i - first), div->offset);
 		else
 			RADIX(scatter) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
-							low_bit, nparts - 1, offset);
+							div->low_bit, div->nparts - 1, div->offset);
 	}
-	if (!member_barrier(m))
-		return false;
+	return member_barrier(m) ? RADIX(DIVIDED) : RADIX(STOPPED);
+}
+
+/*
+ * Sorts n records by the key bits below high_bit.  The team divides them into parts.  Each part
+ * is then sorted by one member, a large part by the team.  The result is in other if
+ * into_other, else in src.  may_split: see divide().  False if stopped.
+ */
+static bool
+RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_other,
+				  size_t n, int high_bit, bool may_split)
+{
+	RADIX(Division) div;
+	size_t		first = member_slice(m, n, m->rank);
+	size_t		big;
+
+	switch (RADIX(divide) (m, work, src, other, n, high_bit, may_split, &div))
+	{
+		case RADIX(STOPPED):
+			return false;
+		case RADIX(ALL_EQUAL):
+			if (into_other)
+				memcpy(other + first, src + first, (member_slice(m, n, m->rank + 1) - first) * sizeof(REC));
+			return member_barrier(m);
+		case RADIX(DIVIDED):
+			break;
+	}
 
 	/* small parts; a free member takes the next one */
 	big = m->size > 1 ? n / m->size / 4 : radix_big_part(sizeof(REC));
@@ -789,34 +842,35 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 		unsigned	d = m->size == 1 ? m->shared->next_task++ :
 			__atomic_fetch_add(&m->shared->next_task, 1, __ATOMIC_RELAXED);
 		size_t		len;
+		int			high;
 		REC		   *from;
 		REC		   *to;
 		REC		   *tmp;
 
-		if (d >= nparts)
+		if (d >= div.nparts)
 			break;
-		len = start[d + 1] - start[d];
+		len = div.start[d + 1] - div.start[d];
 		if (len == 0 || len > big)
 			continue;
-		from = other + start[d];
-		to = into_other ? from : src + start[d];
-		tmp = len * sizeof(REC) <= work->tmp_bytes ? (REC *) work->tmp : src + start[d];
+		from = other + div.start[d];
+		to = into_other ? from : src + div.start[d];
+		tmp = len * sizeof(REC) <= work->tmp_bytes ? (REC *) work->tmp : src + div.start[d];
 		if (tmp == to)
 			tmp = from;
-		if (by_split ? !RADIX(class) (m, work, from, to, tmp, len, split_below(&split, d)) :
-			!RADIX(leaf) (m, work, from, to, tmp, len, low_bit))
+		high = RADIX(part_high_bit) (&div, d);
+		if (div.by_split ? !RADIX(class) (m, work, from, to, tmp, len, high) :
+			!RADIX(leaf) (m, work, from, to, tmp, len, high))
 			break;
 	}
 	if (!member_barrier(m))
 		return false;
-	for (unsigned d = 0; d < nparts; d++)
+	for (unsigned d = 0; d < div.nparts; d++)
 	{
-		size_t		len = start[d + 1] - start[d];
+		size_t		len = div.start[d + 1] - div.start[d];
 
 		if (len > big &&
-			!RADIX(team_sort) (m, work, other + start[d], src + start[d], !into_other,
-							   len, by_split ? split_below(&split, d) : low_bit,
-							   !by_split || d % 2 == 1 || len <= n / 2))
+			!RADIX(team_sort) (m, work, other + div.start[d], src + div.start[d], !into_other,
+							   len, RADIX(part_high_bit) (&div, d), !div.by_split || d % 2 == 1 || len <= n / 2))
 			return false;
 	}
 	return true;
