@@ -10,10 +10,9 @@
  *			while the device sorts.  A wrong rid is never used to read a row.
  *	keys	Returned keys must ascend, and their checksum must be that of the keys that
  *			were sent.  The checksum adds up hashes that depend on a secret of the sort.
- *			Where the rows are their keys, no row is returned before all are checked.
  *	pairs	With SortSpec.gpu_verified each key comes back with its rid.  The checksum
  *			covers the pairs, and the rids of equal keys must ascend.  So the result is the
- *			one stable order of the rows, before the first row is returned.
+ *			one stable order of the rows.
  *	groups	If the device drops duplicates, it returns the first key of each group and
  *			the number of its rows.  Keys must ascend strictly; the checksum that these
  *			keys have, each counted as often as its group has rows, must be that of the
@@ -24,10 +23,8 @@
  * In other sorts only gpusort.verify checks that rids are in the order of their keys, since
  * that costs a cache miss per row.
  *
- * Rows are returned while later rids are still on their way, so a fault may show after the
- * first rows were returned.  The CPU then sorts all rows.  If its first rows are those that
- * were returned, the result continues behind them and is correct.  Otherwise the query
- * ends with an ERROR.
+ * No row is returned before the whole result is checked.  If it is wrong, the CPU sorts all
+ * rows.
  *
  * Memory policy: the bitmap is 1/64 of the rows, and counts as memory of the sort.  A sort
  * that would exceed work_mem with it does not use a device.
@@ -36,7 +33,6 @@
 
 #include "gpu/job_key.h"
 #include "gpu/key_mode.h"
-#include "miscadmin.h"
 
 /* How many rids ahead the bitmap's word is prefetched. */
 #define RIDS_AHEAD		32
@@ -91,9 +87,8 @@ device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 {
 	uint64	   *pending = dk->pending.ptr;
 	uint32		max_rid = dk->max_rid;
-	size_t		i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 	{
 		uint32		rid = rids[i];
 		uint64		bit = UINT64CONST(1) << (rid % 64);
@@ -102,14 +97,10 @@ device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 		if (likely(i + RIDS_AHEAD < n))
 			__builtin_prefetch(&pending[rids[i + RIDS_AHEAD] / 64], 1);
 		if (unlikely(rid > max_rid || (pending[rid / 64] & bit) == 0))
-			break;
+			return false;
 		pending[rid / 64] ^= bit;
 	}
-	if (likely(i == n))
-		return true;
-	while (i-- > 0)
-		pending[rids[i] / 64] |= UINT64CONST(1) << (rids[i] % 64);
-	return false;
+	return true;
 }
 
 /* A pair's part of the checksum.  hash is that of the key. */
@@ -264,20 +255,4 @@ device_check_groups(KeyCheck *check, const char *keys, const uint32 *ends, int w
 	check->rows = rows;
 	check->sum -= sum;
 	return !wrong && rows <= all_rows && (!last || (check->sum == 0 && rows == all_rows));
-}
-
-void
-device_check_returned(DeviceKeys *dk, const Sorted *sorted, size_t returned)
-{
-	const uint64 *pending = dk->pending.ptr;
-
-	for (size_t i = 0; i < returned; i++)
-	{
-		uint32		rid = sorted->rids[i];
-
-		if (i % (1 << 18) == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (pending[rid / 64] & UINT64CONST(1) << (rid % 64))
-			sort_wrong_beginning();
-	}
 }

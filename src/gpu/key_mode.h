@@ -31,10 +31,8 @@ typedef struct OffloadJob
 	uint32		max_rid;		/* greatest rid that was sent */
 	SortRecFormat format;		/* of the result's keys, in a sort without rows */
 	int			rid_bits;		/* ... as SORT_REC_PACKED */
-	bool		keep;			/* a chunk is appended to those before it */
 	size_t		down_per_chunk; /* rows of a chunk on the way down */
 	size_t		received;		/* rows that came back */
-	size_t		replaced;		/* rows of chunks that were not kept */
 	Key128		last_key;		/* of the last row that came back */
 	TieGroups	groups;			/* of rows with equal keys */
 } DeviceKeys;
@@ -102,16 +100,7 @@ extern bool device_check_fits(const SortEnv *env, const Batch *batch);
 /* Sets the bitmap to the rids of all buffered rows. */
 extern void device_check_begin(DeviceKeys *dk);
 
-/*
- * Checks n rids that came back: each must be that of a row, and come for the first time.
- * If false, the bitmap is as before the call.
- */
+/* Checks n rids that came back: each must be that of a row, and come for the first time. */
 extern bool device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n);
-
-/*
- * After the device failed and the CPU has sorted all rows: an ERROR if its first rows are
- * not the ones that had been returned.
- */
-extern void device_check_returned(DeviceKeys *dk, const Sorted *sorted, size_t returned);
 
 #endif							/* GPUSORT_GPU_KEY_MODE_H */

@@ -341,7 +341,7 @@ producer_put_page(Sink *sink, RowPage *page, int *done)
 }
 
 static SortResult *
-producer_finish(Sink *sink, bool may_pause, ResultSpace *space)
+producer_finish(Sink *sink, ResultSpace *space)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	bool		failed = false;

@@ -413,7 +413,7 @@ device_rows_sink_end(Sink *base)
 
 /* SinkMethods.finish() */
 static SortResult *
-device_rows_finish(Sink *sink, bool may_pause, ResultSpace *space)
+device_rows_finish(Sink *sink, ResultSpace *space)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 

@@ -419,7 +419,6 @@ load_all(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot
 	switch (result->methods->kind)
 	{
 		case RESULT_ROWS:
-			Assert(((MemoryResult *) result)->array.more == NULL);
 			return load_memory(loader, load, (MemoryResult *) result);
 		case RESULT_KEYS:
 			return load_keys(loader, load, (KeysResult *) result);

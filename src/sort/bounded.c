@@ -152,7 +152,7 @@ cut(BoundedSink *sink)
 	Sorted		sorted;
 
 	Assert(batch->keybuf.n > sink->wanted);
-	(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
+	order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
 	set_cutoff(sink, sorted.rids[sink->wanted - 1]);
 	batch_keep(batch, env->bulk, sorted.rids, sink->wanted, &sink->kept);
 	progress_phase(&env->progress, PROGRESS_INGEST);
@@ -264,7 +264,7 @@ begin_insertion(BoundedSink *sink)
 	if (likely(!sink->insert || sink->top.on) ||
 		!(has_many(sink) || (batch_taken(batch) > batch->limit && batch->keybuf.n > sink->wanted)))
 		return;
-	(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
+	order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
 	top_rows_begin(&sink->top, env, batch, sorted.rids);
 	progress_phase(&env->progress, PROGRESS_INGEST);
 }
@@ -346,7 +346,7 @@ sink_bounded_early_cutoff(BoundedSink *sink)
 		change_to_batch(sink);
 	else if (batch->keybuf.n >= sink->wanted)
 	{
-		(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
+		order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
 		set_cutoff(sink, sorted.rids[sink->wanted - 1]);
 	}
 	batch_reset(batch, env->bulk);
@@ -589,7 +589,7 @@ bounded_spill(Sink *sink, Runs *runs)
 
 	/* rows of runs and inserted rows would not be merged */
 	bounded->insert = false;
-	(void) order_batch(env, sink->batch, NULL, bounded->wanted > 0 ? ORDER_KEEP_KEYS : ORDER_PLAIN, &sorted);
+	order_batch(env, sink->batch, NULL, bounded->wanted > 0 ? ORDER_KEEP_KEYS : ORDER_PLAIN, &sorted);
 	if (bounded->wanted > 0 && sorted.n >= bounded->wanted)
 	{
 		set_cutoff(bounded, sorted.rids[bounded->wanted - 1]);
@@ -605,7 +605,7 @@ bounded_spill(Sink *sink, Runs *runs)
 }
 
 static SortResult *
-bounded_finish(Sink *sink, bool may_pause, ResultSpace *space)
+bounded_finish(Sink *sink, ResultSpace *space)
 {
 	TopRows    *top = &((BoundedSink *) sink)->top;
 	Sorted		sorted;
@@ -617,7 +617,7 @@ bounded_finish(Sink *sink, bool may_pause, ResultSpace *space)
 		batch_free_keys(sink->batch, sink->env->bulk);
 		return result_rows_begin(&space->memory, sink->env, &sink->batch->arena, sorted.rids, sorted.n);
 	}
-	return order_result(sink->env, sink->batch, NULL, ORDER_PLAIN, space);
+	return order_result(sink->env, sink->batch, NULL, space);
 }
 
 static void

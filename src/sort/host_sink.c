@@ -79,16 +79,16 @@ host_spill(Sink *sink, Runs *runs)
 {
 	Sorted		sorted;
 
-	(void) order_batch(sink->env, sink->batch, take_job(sink), ORDER_PLAIN, &sorted);
+	order_batch(sink->env, sink->batch, take_job(sink), ORDER_PLAIN, &sorted);
 	runs_write(runs, sink->batch, &sorted);
 	sink_batch_spilled(sink);
 	return SINK_TAKEN;
 }
 
 static SortResult *
-host_finish(Sink *sink, bool may_pause, ResultSpace *space)
+host_finish(Sink *sink, ResultSpace *space)
 {
-	return order_result(sink->env, sink->batch, take_job(sink), may_pause ? ORDER_PLAIN : ORDER_MAY_STREAM, space);
+	return order_result(sink->env, sink->batch, take_job(sink), space);
 }
 
 static void

@@ -15,9 +15,7 @@
 extern void key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf,
 							 const Sorted *sorted);
 
-/* Methods of results of sorted rows. */
-extern bool result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot);
-extern int	result_rows_take(SortResult *result, MinimalTuple *rows);
+/* Methods of results in arrays. */
 extern bool result_keys_next(SortResult *result, bool forward, TupleTableSlot *slot);
 extern void result_keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot);
 extern uint64 result_array_skip(SortResult *result, uint64 rows);

@@ -365,18 +365,11 @@ extract_distinct_rids(SortEnv *env, const Batch *batch, const Records *records, 
 	free_other(env, rids);
 }
 
-/* Does a call of order_batch() with these flags drop duplicates? */
-static inline bool
-drops_duplicates(const SortEnv *env, int flags)
-{
-	return env->drop_duplicates && (flags & ORDER_KEEP_DUPLICATES) == 0;
-}
-
 /* Sets the result from sorted records. */
 static void
-take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, int flags, Sorted *sorted)
+take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, Sorted *sorted)
 {
-	if (drops_duplicates(env, flags))
+	if (env->drop_duplicates)
 		extract_distinct_rids(env, batch, records, result, sorted);
 	else
 		extract_rids(env, batch, records, result, sorted);
@@ -445,7 +438,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 		result = run_kernel(env, batch, &records, refusal);
 		if (whole || economizes || count_ties(result, n, rid_bits) <= n / TIES_MAX_FRACTION)
 		{
-			take_result(env, batch, &records, result, flags, sorted);
+			take_result(env, batch, &records, result, sorted);
 			return;
 		}
 	}
@@ -463,7 +456,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	if ((flags & ORDER_KEEP_KEYS) == 0 && !gpusort_verify)
 		batch_free_keys(batch, env->bulk);
 	result = run_kernel(env, batch, &records, refusal);
-	take_result(env, batch, &records, result, flags, sorted);
+	take_result(env, batch, &records, result, sorted);
 }
 
 /* The row of key i of a sort with TIDs. */
@@ -622,7 +615,7 @@ report_presorted(SortEnv *env, const KeyBuffer *keybuf)
  * its result and is not handled here.
  */
 static bool
-presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted)
+presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
@@ -661,7 +654,7 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sor
 	}
 	sorted->rids = rids;
 	sorted->n = n;
-	if (drops_duplicates(env, flags))
+	if (env->drop_duplicates)
 	{
 		sorted->n = distinct_presorted(env, batch, (keybuf->input_order.possible & INPUT_ASCENDING) == 0, rids);
 		env->report.dropped_in_batches += n - sorted->n;
@@ -673,14 +666,13 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sor
  * Entry points
  * ------------------------------------------------------------------------
  */
-OffloadJob *
+void
 order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	OffloadRefusal refusal = {0};
-	OffloadJob *streaming;
 	bool		in_cache = (flags & ORDER_IN_CACHE) != 0 && !env->spec.keys_only && gpusort_forced_algorithm() == NULL;
 
 	sorted->n = 0;
@@ -688,11 +680,11 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 	sorted->keys = NULL;
 	sorted->duplicates = false;
 	if (keybuf->n == 0)
-		return NULL;
+		return;
 
 	progress_phase(&env->progress, PROGRESS_SORT);
-	if (presorted_batch(env, batch, keys_job, flags, sorted))
-		return NULL;
+	if (presorted_batch(env, batch, keys_job, sorted))
+		return;
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&layout, keybuf, ranges);
 	/* narrow the keys to fit a packed record */
@@ -700,18 +692,13 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
 	if ((keys_job != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
-		!in_cache &&
-		sort_offload->sort_keys(env, batch, keys_job, &layout, (flags & ORDER_MAY_STREAM) != 0, sorted, &streaming,
-								&refusal))
-	{
-		if (!env->spec.keys_only)
-			return streaming;
-	}
+		!in_cache && sort_offload->sort_keys(env, batch, keys_job, &layout, sorted, &refusal))
+		;						/* sorted by a device */
 	else if (env->spec.keys_only)
 		order_keys(env, batch, &layout, &refusal, sorted);
 	else
 		order_rows(env, batch, &layout, &refusal, flags, sorted);
-	if (env->spec.keys_only && drops_duplicates(env, flags))
+	if (env->spec.keys_only && env->drop_duplicates)
 	{
 		size_t		n = sorted->n;
 
@@ -719,103 +706,23 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 		env->report.dropped_in_batches += n - sorted->n;
 		sorted->duplicates = false;
 	}
-	return NULL;
 }
-
-/* ------------------------------------------------------------------------
- * A result that a device sends while it is read
- * ------------------------------------------------------------------------
- */
-
-/*
- * All received rows were read: receives more.  If the device failed, the CPU sorts all rows, and
- * the result continues behind the rows that were returned.
- */
-static void
-receive_more(ArrayResult *array)
-{
-	SortEnv    *env = array->base.env;
-	OffloadJob *job = array->more;
-	bool		failed;
-
-	if (sort_offload->more_keys(job, array, &failed))
-		return;
-	array->more = NULL;
-	if (failed)
-	{
-		Sorted		sorted;
-
-		/* a streamed result has duplicates, too, so the new one must have them */
-		(void) order_batch(env, array->batch, NULL, ORDER_KEEP_DUPLICATES, &sorted);
-		progress_phase(&env->progress, PROGRESS_EMIT);
-		sort_offload->check_returned(job, &sorted, array->pos);
-		array->n = sorted.n;
-		((MemoryResult *) array)->rids = sorted.rids;
-	}
-	sort_offload->end_keys(job);
-	/* the keys were kept for the CPU */
-	batch_free_keys(array->batch, env->bulk);
-	tiebreak_release(env->tiebreak);
-}
-
-static bool
-streamed_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
-{
-	ArrayResult *array = (ArrayResult *) result;
-
-	if (array->more != NULL && forward && array->pos >= array->n)
-		receive_more(array);
-	return result_rows_next(result, forward, slot);
-}
-
-static void
-streamed_end(SortResult *result)
-{
-	ArrayResult *array = (ArrayResult *) result;
-
-	if (array->more != NULL)
-		sort_offload->end_keys(array->more);
-	array->more = NULL;
-}
-
-static const ResultMethods streamed_rows_methods = {
-	.kind = RESULT_ROWS,
-	.next = streamed_rows_next,
-	.rewind = result_array_rewind,
-	.mark = result_array_mark,
-	.restore = result_array_restore,
-	.take = result_rows_take,
-	.end = streamed_end
-};
 
 SortResult *
-order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, ResultSpace *space)
+order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, ResultSpace *space)
 {
 	Sorted		sorted;
-	OffloadJob *streaming = order_batch(env, batch, keys_job, flags, &sorted);
 	SortResult *result;
 
+	order_batch(env, batch, keys_job, ORDER_PLAIN, &sorted);
 	if (env->bound > 0)
 		sorted.n = Min(sorted.n, env->bound);
 	result = env->spec.keys_only ?
 		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
 		result_rows_begin(&space->memory, env, &batch->arena, sorted.rids, sorted.n);
 	result->duplicates = sorted.duplicates;
-	/* if the device fails, the CPU needs the keys to complete the result */
-	if (streaming != NULL)
-	{
-		ArrayResult *array = (ArrayResult *) result;
-
-		Assert(!env->spec.keys_only);
-		result->methods = &streamed_rows_methods;
-		array->more = streaming;
-		array->batch = batch;
-	}
-	else
-	{
-		batch_free_keys(batch, env->bulk);
-		tiebreak_release(env->tiebreak);
-	}
+	batch_free_keys(batch, env->bulk);
+	tiebreak_release(env->tiebreak);
 	return result;
 }
 
@@ -851,7 +758,7 @@ distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set)
 	size_t		n = batch->keybuf.n;
 	Sorted		sorted;
 
-	(void) order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_IN_CACHE, &sorted);
+	order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_IN_CACHE, &sorted);
 	if (sorted.n < n && env->spec.keys_only)
 		keep_keys(env, batch, &sorted);
 	else if (sorted.n < n)

@@ -31,32 +31,21 @@ typedef enum OrderFlags
 {
 	ORDER_PLAIN = 0,
 
-	/*
-	 * The caller reads the result forward from its beginning and leaves the
-	 * batch unchanged meanwhile.  The function may return a job: *sorted is
-	 * the first part of the result, and SortOffload.more_keys() gets the
-	 * following ones.
-	 */
-	ORDER_MAY_STREAM = 1 << 0,
-
 	/* the key buffer is needed afterwards */
-	ORDER_KEEP_KEYS = 1 << 1,
+	ORDER_KEEP_KEYS = 1 << 0,
 
 	/*
 	 * The rows lie in the cache, so that sorting them on a device gains
 	 * nothing.
 	 */
-	ORDER_IN_CACHE = 1 << 2,
-
-	/* duplicates stay, although the sort drops them */
-	ORDER_KEEP_DUPLICATES = 1 << 3
+	ORDER_IN_CACHE = 1 << 1
 } OrderFlags;
 
 /*
  * Sorts the rows of the batch.  keys_job is an offload job that already has some of their
  * keys, or NULL; the function takes ownership.
  */
-extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted);
+extern void order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted);
 
 /*
  * Sorts records that the caller has made, with the radix sort and this process's threads.
@@ -66,6 +55,6 @@ extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job,
 extern bool order_records(SortEnv *env, SortProblem *problem, Size held);
 
 /* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
-extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, ResultSpace *space);
+extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, ResultSpace *space);
 
 #endif							/* GPUSORT_SORT_MEMORY_SORT_H */

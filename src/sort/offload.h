@@ -59,22 +59,7 @@ typedef struct SortOffload
 	 * keys_job.
 	 */
 	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *keys_job,
-							  const KeyLayout *layout, bool may_stream, Sorted *sorted,
-							  OffloadJob **streaming, OffloadRefusal *refusal);
-
-	/*
-	 * Gets further rows of a result that sort_keys() has begun: they follow
-	 * the rows of the array, or replace them.  False at the end, or with
-	 * *failed if the device failed; then array->pos counts all rows that were
-	 * returned.
-	 */
-	bool		(*more_keys) (OffloadJob *job, ArrayResult *array, bool *failed);
-
-	/*
-	 * After that failure: an ERROR unless the first rows of the batch, which
-	 * the engine has sorted, are those that were returned.
-	 */
-	void		(*check_returned) (OffloadJob *job, const Sorted *sorted, size_t returned);
+							  const KeyLayout *layout, Sorted *sorted, OffloadRefusal *refusal);
 
 	/* Abandons a job. */
 	void		(*end_keys) (OffloadJob *job);

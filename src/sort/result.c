@@ -18,7 +18,6 @@
 
 #include "key/key.h"
 #include "sort/memory_result.h"
-#include "sort/offload.h"
 
 void
 result_once(SortResult *result)
@@ -136,8 +135,8 @@ result_rows_prefetch(const MemoryResult *memory)
 		row_prefetch(arena_at(&memory->arena, memory->rids[i]), memory->row_bytes);
 }
 
-bool
-result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
+static bool
+rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
 	MemoryResult *memory = (MemoryResult *) result;
 	size_t		i;
@@ -148,8 +147,8 @@ result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	return true;
 }
 
-int
-result_rows_take(SortResult *result, MinimalTuple *rows)
+static int
+rows_take(SortResult *result, MinimalTuple *rows)
 {
 	MemoryResult *memory = (MemoryResult *) result;
 	size_t		pos = memory->array.pos;
@@ -213,14 +212,14 @@ result_keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 
 static const ResultMethods rows_methods = {
 	.kind = RESULT_ROWS,
-	.next = result_rows_next,
+	.next = rows_next,
 	.rewind = result_array_rewind,
 	.mark = result_array_mark,
 	.restore = result_array_restore,
 	.skip = result_array_skip,
 	.ahead = array_ahead,
 	.peek = rows_peek,
-	.take = result_rows_take,
+	.take = rows_take,
 	.end = result_holds_nothing
 };
 

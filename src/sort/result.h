@@ -18,10 +18,8 @@
 #include "sort/run.h"
 #include "store/store.h"
 
-struct Batch;
 struct DeviceRows;
 struct KeyMerge;
-struct OffloadJob;
 struct SortEnv;
 
 /* Rows are prefetched in blocks of this many rows. */
@@ -125,8 +123,6 @@ typedef struct ArrayResult
 	bool		eof;
 	size_t		mark_pos;
 	bool		mark_eof;
-	struct OffloadJob *more;	/* job with the following rows; NULL: none */
-	struct Batch *batch;		/* ... and the batch that it sorts */
 } ArrayResult;
 
 /* Rows in memory, by row id. */

@@ -43,7 +43,7 @@ typedef struct SinkMethods
 	SinkAnswer	(*spill) (Sink *sink, Runs *runs);
 
 	/* All rows are in, and there is no run: makes the result. */
-	SortResult *(*finish) (Sink *sink, bool may_pause, ResultSpace *space);
+	SortResult *(*finish) (Sink *sink, ResultSpace *space);
 
 	/* Frees what the sink owns outside the batch; the sorter owns the batch. */
 	void		(*end) (Sink *sink);

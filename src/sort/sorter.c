@@ -729,7 +729,7 @@ sorter_perform(Sorter *base, bool may_pause)
 	if (sorter->state == SORTER_FAILED)
 		return NULL;
 	if (sorter->runs.n == 0)
-		sorter->result = sorter->sink->methods->finish(sorter->sink, may_pause, &sorter->space);
+		sorter->result = sorter->sink->methods->finish(sorter->sink, &sorter->space);
 	else
 		merge_all_runs(sorter);
 	if (sorter->state == SORTER_FAILED)

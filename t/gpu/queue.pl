@@ -52,12 +52,12 @@ sub wait_for
 			"SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) AND $and FROM gpusort_devices()"), $name);
 }
 
-# Starts a job that holds most of the memory.
+# Starts a job that holds memory: most of it, unless a kind is named.
 sub holder
 {
-	my ($name) = @_;
-	my $s = session('holder', 'hang_sort');
-	my $needs = 24 * $rows{holder} + 8 * 1024 * 1024;
+	my ($name, $kind) = (@_, 'holder');
+	my $s = session($kind, 'hang_sort');
+	my $needs = 24 * $rows{$kind} + 8 * 1024 * 1024;
 
 	wait_for(1, 0, $name, "sum(memory_used) >= $needs AND " . device_awaited($s));
 	return $s;
@@ -199,11 +199,11 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 }
 
 # A session that has a job does not wait for a second one, but sorts on the CPU. The first sort of a merge join returns
-# rows, and keeps its job, while the second sort begins. The timeout is shorter than a sort with a forced algorithm
-# waits.
+# rows from the device, and keeps its job, while the second sort begins. The timeout is shorter than a sort with a
+# forced algorithm waits.
 {
-	my $holder = holder('hold and wait: another session has most of the memory');
-	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off;';
+	my $holder = holder('hold and wait: another session has a part of the memory', 'small');
+	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET work_mem = "256kB";';
 	my $both = 'SELECT count(*), sum(a.id * 7 + b.id) FROM (SELECT * FROM t WHERE id <= 40000) a JOIN (SELECT * FROM t '
 	  . 'WHERE id <= 40000) b USING (k)';
 	my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $both");
@@ -250,8 +250,8 @@ device_ready($node, 'many jobs');
 
 	gate_make($node);
 	gate_shut();
-	$s->query("SET work_mem = '4MB'; SET gpusort.algorithm = gpu_radix; SET enable_hashjoin = off; SET enable_nestloop "
-		. "= off; SET join_collapse_limit = 1; SET from_collapse_limit = 1");
+	$s->query("SET work_mem = '64kB'; SET gpusort.algorithm = gpu_radix; SET enable_hashjoin = off; SET "
+		. "enable_nestloop = off; SET join_collapse_limit = 1; SET from_collapse_limit = 1");
 	begin_query($s, "SELECT count(gate(n, 1000)), sum(k) FROM (SELECT row_number() OVER () AS n, t1.k $join) q");
 	gate_reached($node, 'many jobs');
 	my ($jobs, $free) = split /\|/, $node->safe_psql('postgres', 'SELECT jobs, staging_free FROM gpusort_devices()');

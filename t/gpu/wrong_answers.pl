@@ -1,7 +1,8 @@
 # wrong_answers.pl: wrong results of a device.
 #
 # The host checks a device's results: wrong rids, keys, rows, lengths, places and counts are found, counted and logged,
-# and the CPU sorts the rows. If wrong rows were returned before the fault was found, the query ends with an error.
+# and the CPU sorts the rows. In row mode, if wrong rows were returned before the fault was found, the query ends with
+# an error.
 # GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
@@ -85,37 +86,33 @@ ok($node->log_contains(qr/continues without the GPU: $_/, $start), "logged: $_")
 	is(scalar @lines, 1, 'logged once');
 }
 
-# a fault in a later chunk: the returned rows are right, and the CPU sorts the remaining ones
-found_in_time('keys', 'corrupt_late', 'id', 'keys: a row is returned twice, in a late chunk');
-# inexact keys need comparisons: the whole result is read before the first row is returned
+# a fault in a later chunk: in key mode the whole result is checked before the first row is returned
+found_in_time('keys', 'corrupt_late', $_, "keys: a row is returned twice, in a late chunk: $_") for 'id', 'id DESC';
 found_in_time('keys', 'corrupt_late', 'w DESC, f, k DESC, id', 'keys: a row is returned twice, inexact keys');
 found_in_time('keys', 'corrupt_bit', 'w, f, k, id', 'keys: a wrong rid, inexact keys');
-# keys only: all keys are checked before the first is returned
 found_in_time('only', 'corrupt_late', 'w, k', 'only: a key is returned twice, in a late chunk');
-# a fault that is found after wrong rows were returned: the query fails
-my %late = (keys => 'id DESC', rows => 'w');
-for my $mode (sort keys %late)
+# rows: a fault that is found after wrong rows were returned: the query fails
 {
-	my $q = "$from{$mode} $late{$mode}";
+	my $q = "$from{rows} w";
 	my $fault = 'SET gpusort.device_fault = corrupt_late;';
 	my $want = $node->safe_psql('postgres',
 		"SET gpusort.enable = off; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s");
 	my $s = new_session($node);
 
-	fails_like($node, "$set{$mode} $fault SELECT count(*) FROM ($q OFFSET 0) s",
+	fails_like($node, "$set{rows} $fault SELECT count(*) FROM ($q OFFSET 0) s",
 		qr/GPU returned a wrong sort result after rows had been returned/,
-		"$mode: an error after wrong rows were returned");
+		"rows: an error after wrong rows were returned");
 	# verify reads the whole result before it returns the first row
-	is($node->safe_psql('postgres', "$set{$mode} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) "
-		. "FROM ($q OFFSET 0) s"), $want, "$mode: with verify all rows are right");
-	$s->query("$set{$mode} $fault");
+	is($node->safe_psql('postgres', "$set{rows} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) "
+		. "FROM ($q OFFSET 0) s"), $want, "rows: with verify all rows are right");
+	$s->query("$set{rows} $fault");
 	is($s->query("BEGIN; DECLARE c CURSOR FOR $q; FETCH 1 c; MOVE ALL c; COMMIT; SELECT 1") =~ s/.*\n//sr, '1',
-		"$mode: a cursor returns no wrong row");
-	is($s->{stderr}, '', "$mode: no error");
+		"rows: a cursor returns no wrong row");
+	is($s->{stderr}, '', "rows: no error");
 	$s->query('SET gpusort.device_fault = none');
-	session_ok($s, "$mode: after it");
+	session_ok($s, "rows: after it");
 	$s->quit;
-	device_unused($node, "$mode: wrong rows");
+	device_unused($node, "rows: wrong rows");
 }
 
 # gpusort_array()

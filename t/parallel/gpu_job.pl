@@ -383,6 +383,8 @@ for my $n (1 .. 6)
 		. 'lag(o) OVER () AS last, gate(row_number() OVER (), 10) AS n '
 		. 'FROM (SELECT id, k AS o, p FROM t ORDER BY k OFFSET 0) x OFFSET 0) y';
 
+	# rows on the device, so that the job stays open while they are returned
+	$s->query("SET work_mem = '256kB'");
 	begin_query($s, $q);
 	ok($node->poll_query_until('postgres',
 		"SELECT count(*) = $n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),

@@ -5,7 +5,7 @@
  * Cursors, portals that a client reads in pieces, loops over a query in PL/pgSQL
  * and SQL functions that return row by row run a plan for a number of rows, and
  * continue when more rows are asked for, perhaps never.  A sort that streams its
- * result from a device would hold device memory, a job slot and chunks of the
+ * rows from a device would hold device memory, a job slot and chunks of the
  * staging pool meanwhile, and nothing could reclaim them: a backend that waits
  * for its client cannot be interrupted for this.
  *

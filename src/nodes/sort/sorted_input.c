@@ -85,7 +85,6 @@ ArrayResult *
 sorted_input_array(PlanState *ps)
 {
 	GpuSortState *node = sorted_node(ps);
-	ArrayResult *array;
 	bool		all = true;
 
 	if (node == NULL ||
@@ -94,8 +93,5 @@ sorted_input_array(PlanState *ps)
 	/* an array of merged keys has those of a round */
 	if (node->result->methods->ahead != NULL)
 		(void) node->result->methods->ahead(node->result, &all);
-	if (!all)
-		return NULL;
-	array = (ArrayResult *) node->result;
-	return array->more == NULL ? array : NULL;
+	return all ? (ArrayResult *) node->result : NULL;
 }
