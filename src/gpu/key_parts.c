@@ -3,8 +3,8 @@
  *	  Key mode in parts: keys that exceed one job or one GPU.
  *
  * The buffered keys are split by key range (key_split.c).  Each part is a job of its own, on
- * any device that has room, and the results follow each other; nothing is merged.  While rows
- * of one part are returned, the next parts are sent and sorted.
+ * any device that has room, and the results follow each other; nothing is merged.  While the
+ * result of one part is received, the next parts are sent and sorted.
  *
  * A part whose keys are all equal needs no sort.  A part that no device takes, or that is too
  * small to gain, is sorted in place by the CPU.
@@ -17,8 +17,8 @@
  * CPU.  A sort that would exceed work_mem with them and the bitmap of check.c is not split.
  * Sorting a part on the CPU takes records and scratch of one part, within work_mem.
  *
- * On error: a part whose device fails is sent once more, to any device, and then sorted on
- * the CPU; the parts behind it continue.  After a wrong result the whole sort is repeated
+ * On error: a part whose device fails is sorted on the CPU, and so are the parts that were
+ * not sent; those on other devices continue.  After a wrong result the whole sort is repeated
  * on the CPU, as with a single job: the key buffer is kept to the end.
  */
 #include "postgres.h"
@@ -46,9 +46,6 @@
 /* Open jobs of one sort, per device. */
 #define PARTS_AHEAD			2
 
-/* After this many failures of parts no device is used any more. */
-#define PARTS_MAX_FAILURES	2
-
 /* The state of a part. */
 typedef struct KeyPartJob
 {
@@ -71,10 +68,7 @@ typedef struct DeviceParts
 	int			current;		/* the part whose result is read */
 	size_t		received;		/* its rows in chunks that were released */
 	size_t		chunk_rows;		/* rows of the chunk that is read */
-
-	/* failures of parts; the end of a device process counts once */
-	int			failures;
-	uint32		failed_generation;	/* generation at the last failure */
+	bool		failed;			/* a part's device failed: no more jobs */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------
@@ -261,7 +255,7 @@ assign_job(DeviceKeys *dk, int p)
 	}
 	if (parts->spare != NULL)
 		close_part_job(dk, &parts->spare);
-	if (parts->failures >= PARTS_MAX_FAILURES || device_state() != DEVICE_STATE_READY)
+	if (parts->failed || device_state() != DEVICE_STATE_READY)
 		return false;
 	/* wait only without an open job: see the file's head on deadlocks */
 	parts->parts[p].job = open_part_of_keys(dk, n,
@@ -403,25 +397,17 @@ report_part_job(DeviceKeys *dk, const DeviceJob *job)
 	device_report_part(dk->env, job, dk->parts->split.parts[dk->parts->current].n);
 }
 
-/* The part's job failed: sends the part once more if a device has room. */
+/* The part's job failed. */
 static void
 part_failed(DeviceKeys *dk, int p)
 {
 	DeviceParts *parts = dk->parts;
-	const DeviceJob *job = parts->parts[p].job;
-	uint32		generation = device_slot_generation(job->word);
-	bool		ended = generation != pg_atomic_read_u32(&device_shared->generation);
 
 	/* statistics count a sort once */
-	if (parts->failures == 0)
-		device_note_failure(dk->env, dk->decision.algorithm, job->why);
-	/* when a process ends, all parts that it had fail, which counts once */
-	if (parts->failures == 0 || !ended || parts->failed_generation != generation)
-		parts->failures++;
-	parts->failed_generation = generation;
+	if (!parts->failed)
+		device_note_failure(dk->env, dk->decision.algorithm, parts->parts[p].job->why);
+	parts->failed = true;
 	close_part_job(dk, &parts->parts[p].job);
-	if (assign_job(dk, p))
-		send_part(dk, p);
 }
 
 /* Sorts a part that has no job on the CPU; false if there is no memory for that. */
@@ -453,29 +439,17 @@ chunk_of_split(const DeviceKeys *dk, KeyChunk *chunk)
 	chunk->bytes = 0;
 }
 
-/*
- * The next chunk of the job's result.  A second job of the part returns all chunks again.
- * Chunks that have been received are skipped unchecked: if they had other rows now, the
- * checks of the later chunks would fail.
- */
+/* The next chunk of the job's result; false if the job failed. */
 static bool
 chunk_of_job(DeviceKeys *dk, DeviceJob *job, KeyChunk *chunk)
 {
 	DeviceParts *parts = dk->parts;
-	size_t		n = parts->split.parts[parts->current].n;
 
-	for (;;)
-	{
-		size_t		read = (size_t) job->read * dk->down_per_chunk;
-
-		if (!key_chunk_next_down(job, &dk->spec, n, read, chunk))
-			return false;
-		if (read == 0)
-			report_part_job(dk, job);
-		if (read >= parts->received)
-			return true;
-		device_job_release(job);
-	}
+	if (!key_chunk_next_down(job, &dk->spec, parts->split.parts[parts->current].n, parts->received, chunk))
+		return false;
+	if (parts->received == 0)
+		report_part_job(dk, job);
+	return true;
 }
 
 bool

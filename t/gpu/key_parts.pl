@@ -150,6 +150,25 @@ for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down'
 like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"),
 	qr/parts, (\d+) sorted on the CPU/, 'the CPU sorts a part that finds no device memory');
 
+# the device process is killed when the first chunk of a part has come: the CPU sorts the part, and only the rows behind
+# that chunk follow
+for my $case ([ order_sum('SELECT id, k FROM t ORDER BY k', 'id') ],
+	[ "SELECT device_lines('SELECT id, k FROM t ORDER BY k')",
+		qr/^Sort Route: (?!cpu).*3 parts, 3 sorted on the CPU$/m ])
+{
+	my ($q, $want) = @$case;
+	my $bytes = value('SELECT sum(bytes_down) FROM gpusort_device_stat');
+	my $s = begin_sort($node, 'SET gpusort.device_fault = hang_down', $q);
+
+	ok($node->poll_query_until('postgres', "SELECT sum(bytes_down) > $bytes AND " . device_awaited($s)
+		. ' FROM gpusort_device_stat'), 'a chunk has come');
+	next_device_process($node, kill_device_process($node, 'a chunk has come'), 'a chunk has come');
+	$want //= quotemeta(value('SET gpusort.enable = off; ' . $q =~ s/BY k/BY k, id/r));
+	like($s->query('SELECT 1'), qr/$want.*\n1$/s, 'a chunk has come: the part is continued');
+	$s->quit;
+	device_unused($node, 'a chunk has come');
+}
+
 # cancel, and errors above
 for my $f ('hang_up', 'hang_sort', 'hang_down')
 {
