@@ -23,10 +23,7 @@ CREATE FUNCTION gpusort_device_stat_get(
 	OUT jobs_failed bigint,
 	OUT busy_seconds double precision,	-- time for which the device was at work for sorts
 	OUT bytes_up bigint,		-- to the device
-	OUT bytes_down bigint,		-- and from it
-	OUT waited bigint,			-- sorts that had to wait for room, on all devices
-	OUT waited_seconds double precision,	-- for so long, all together
-	OUT longest_wait_seconds double precision)	-- of those that wait now
+	OUT bytes_down bigint)		-- and from it
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 

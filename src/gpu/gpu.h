@@ -15,7 +15,7 @@
 #include "storage/spin.h"
 #include "store/store.h"
 
-/* Longest wait for the service or for space on a device if gpusort.algorithm forces a GPU algorithm. */
+/* Longest wait for the service or for room on a device if gpusort.algorithm forces a GPU algorithm. */
 #define DEVICE_FORCED_PATIENCE_US	(gpusort_device_patience * 1000.0)
 
 /* Registers the GPU with the sort engine (SortOffload), when the library is loaded. */

@@ -10,8 +10,7 @@
  * small to gain, is sorted in place by the CPU.
  *
  * Deadlock: a sort that holds a job never waits for room.  It takes the room that is free for
- * its next part, and otherwise tries again after the next chunk.  It waits (admission.c) only
- * when it holds no job, so sorts in parts cannot block each other.
+ * its next part, and otherwise tries again after the next chunk.
  *
  * Memory policy: the split keys take at most what was counted for sorting the batch on the
  * CPU.  A sort that would exceed work_mem with them and the bitmap of check.c is not split.
@@ -257,10 +256,7 @@ assign_job(DeviceKeys *dk, int p)
 		close_part_job(dk, &parts->spare);
 	if (parts->failed || device_state() != DEVICE_STATE_READY)
 		return false;
-	/* wait only without an open job: see the file's head on deadlocks */
-	parts->parts[p].job = open_part_of_keys(dk, n,
-											parts->open > 0 ? 0 : dk->decision.cpu_us / parts->split.nparts,
-											&why);
+	parts->parts[p].job = open_part_of_keys(dk, n, 0, &why);
 	return parts->parts[p].job != NULL;
 }
 

@@ -494,24 +494,17 @@ early_fits(DeviceKeys *dk)
 		grow_keys_job(dk, keybuf->n, false);
 }
 
-/* How long to wait for room on the device. */
-static double
-patience_us(const DeviceKeys *dk)
-{
-	return dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
-		dk->decision.cpu_us - dk->decision.predicted_us;
-}
-
 /* Opens one job; or the first of several if that is faster, or if one cannot hold the keys. */
 static bool
 open_jobs(DeviceKeys *dk)
 {
 	int			quicker = device_parts_quicker(dk);
+	double		patience_us = dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
 
 	if (quicker > 0 && device_parts_begin(dk, quicker, 0))
 		return true;
-	return open_keys_job(dk, dk->batch->keybuf.n, patience_us(dk)) ||
-		(dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, 0, patience_us(dk)));
+	return open_keys_job(dk, dk->batch->keybuf.n, patience_us) ||
+		(dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, 0, patience_us));
 }
 
 /* Opens a job for all rows of the batch; NULL, and *refusal, if the device is not used. */

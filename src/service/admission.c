@@ -1,42 +1,25 @@
 /*
  * admission.c
- *	  Admission of jobs: free resources, queue, and availability of each GPU.
+ *	  Admission of jobs: free resources and availability of each GPU.
  *
  * A job gets all its resources when it begins: a slot, chunks of the staging pool, and a
- * part of a device's budget.  Backends that find no space wait in a queue in shared
- * memory, first come, first served.  A backend that comes while others wait for the same
- * devices waits behind them, even if its job would fit at once.  Otherwise a stream of
- * small sorts could starve a large one.  Devices that no backend ahead can use may be
- * taken by those behind.  No state is kept beside the slots and the queue: each request
- * computes the free resources from all slots, under the lock.
+ * part of a device's budget.  If there is no room now, the sort uses the CPU.  No state is
+ * kept beside the slots: each request computes the free resources from all slots, under
+ * the lock.
  *
- * A sort does not have to wait, because the CPU can do it.  patience_us is the time that
- * it may wait.  A sort that is expected to wait longer uses the CPU at once.  The expected
- * time follows from Little's law: memory becomes free at the rate of the memory in use
- * divided by the mean time for which a byte is held.  A job that is much older than
- * that belongs to a query whose rows are not being read, and counts as staying: its
- * resources are not expected to become free.  So do a backend's own jobs.  For an
- * algorithm that a user forces, only the own jobs count as staying, until the backend has
- * waited in vain.
- *
- * A session that holds a job does not wait for another one: an inner sort keeps its job
- * while its outer sort would wait, and sessions that wait for each other's jobs would
- * only lose time.  If there is no space at once, the CPU does the outer sort.  A
- * session is a backend with its parallel workers.
+ * Only a job whose algorithm a user forces waits for room, for patience_us.  It looks for
+ * room every ROOM_POLL_MS, and has no place in an order.  A session that holds a job does
+ * not wait for another one: an inner sort keeps its job while its outer sort would wait,
+ * and sessions that wait for each other's jobs would only lose time.  A session is a
+ * backend with its parallel workers.
  *
  * No backend gets more than gpusort.device_share of a device.  A job that asks for more
- * memory does not wait in the queue, because it can finish with what it has.
+ * memory gets it at once or not at all, because it can finish with what it has.
  *
- * Wake-ups: a process that frees a slot sets the latch of the first backend in the queue,
- * without a lock, since it may be the device process.  That backend takes its resources or
- * not, and wakes the backends behind it for which there is space.
- *
- * On error: a backend leaves the queue in PG_CATCH when it is cancelled, and by
- * device_leave_queue() when it exits.
+ * On error: a backend that is cancelled while it waits has no slot.  It no longer counts
+ * as waiting after PG_FINALLY, or after device_end_wait() when it exits.
  */
 #include "postgres.h"
-
-#include <float.h>
 
 #include "compat.h"
 #include "miscadmin.h"
@@ -68,14 +51,11 @@ typedef struct Room
 #define STAYING_HOLDS			8
 #define STAYING_MIN_US			100000
 
-/* Longest wait: bounds the cost of a lost wake-up. */
-#define QUEUE_TIMEOUT_MS		200
+/* Pause between two searches for room. */
+#define ROOM_POLL_MS			5
 
-/* This backend's sequence number in the queue; 0: it does not wait. */
-static uint64 my_sequence = 0;
-
-/* Has this backend waited for all its patience since its last admission? */
-static bool waited_in_vain = false;
+/* Does this backend wait for room? */
+static bool waits = false;
 
 /* ------------------------------------------------------------------------
  * Free resources; under the lock
@@ -263,30 +243,21 @@ any_device(void)
 	return false;
 }
 
-/*
- * Returns the device with the most free memory for a request, with "ahead" backends ahead
- * of it in the queue, or -1 and *why.
- */
+/* Returns the device with the most free memory for a request, or -1 and *why. */
 static int
-find_device(const Room *room, const Request *request, int ahead, DeviceState *why)
+find_device(const Room *room, const Request *request, DeviceState *why)
 {
-	uint64		claimed = 0;
 	uint64		most = 0;
 	int			best = -1;
 
-	for (int i = 0; i < ahead; i++)
-		claimed |= device_shared->queue.waiters[i].devices;
-	/* keep a slot and chunks for each backend ahead */
-	if (room->slots <= ahead || room->chunks < DEVICE_MIN_CHUNKS * (ahead + 1) ||
-		(request->devices & ~claimed) == 0)
+	if (request->devices != 0 && (room->slots == 0 || room->chunks < DEVICE_MIN_CHUNKS))
 	{
-		*why = request->devices == 0 ? DEVICE_STATE_FULL : DEVICE_STATE_BUSY;
+		*why = DEVICE_STATE_BUSY;
 		return -1;
 	}
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if ((request->devices & ~claimed & device_bit(d)) != 0 &&
-			room->memory[d] >= request->bytes && room->memory[d] > most)
+		if ((request->devices & device_bit(d)) != 0 && room->memory[d] >= request->bytes && room->memory[d] > most)
 		{
 			best = d;
 			most = room->memory[d];
@@ -301,233 +272,17 @@ find_device(const Room *room, const Request *request, int ahead, DeviceState *wh
  * later jobs get some, too.
  */
 static int
-take_free_chunks(const Room *room, int want, int ahead, uint32 *chunks)
+take_free_chunks(const Room *room, int want, uint32 *chunks)
 {
-	int			left = room->chunks - DEVICE_MIN_CHUNKS * ahead;
 	int			n = 0;
 
-	want = Max(DEVICE_MIN_CHUNKS, Min(want, Min(DEVICE_JOB_CHUNKS, left / 8)));
+	want = Max(DEVICE_MIN_CHUNKS, Min(want, Min(DEVICE_JOB_CHUNKS, room->chunks / 8)));
 	for (int c = 0; n < want; c++)
 	{
 		if ((room->taken[c / BITS_PER_BYTE] & (1 << (c % BITS_PER_BYTE))) == 0)
 			chunks[n++] = (uint32) c;
 	}
 	return n;
-}
-
-/* ------------------------------------------------------------------------
- * Expected waiting time; under the lock
- * ------------------------------------------------------------------------
- */
-
-/*
- * Expected time until "needed" units of a resource are free: for this job and for those
- * ahead of it.  The job alone needs "least" units.  "free" of "total" units are free now;
- * "staying" units are not expected to become free.  hold_us is the mean time for which a
- * unit is held.  DBL_MAX: there will never be enough.
- */
-static double
-time_until_free(double needed, double free, double total, double staying, double least,
-				double hold_us)
-{
-	double		circulating = total - staying;
-
-	if (circulating < least)
-		return DBL_MAX;
-	return needed <= free ? 0 : (needed - free) / circulating * hold_us;
-}
-
-/* Age in microseconds from which a job counts as staying. */
-static double
-queue_staying_us(void)
-{
-	return Max(STAYING_HOLDS * Max(device_shared->hold.job_us, device_shared->hold.byte_us), STAYING_MIN_US);
-}
-
-/*
- * Expected waiting time behind "ahead" backends.  DBL_MAX: there will never be space.
- * any_age: jobs of other backends do not count as staying, however old they are.
- */
-static double
-expected_wait_us(const Request *request, int ahead, bool any_age)
-{
-	double		hold_us = device_shared->hold.job_us;
-	double		byte_hold_us = device_shared->hold.byte_us;
-	double		staying_us = queue_staying_us();
-	uint64		now = device_now_us();
-	double		staying[DEVICE_MAX] = {0};
-	int			staying_slots = 0;
-	int			staying_chunks = 0;
-	double		bytes = (double) request->bytes;
-	int			ndevices = 0;
-	double		memory_us = DBL_MAX;
-	double		slot_us;
-	double		chunk_us;
-	Room		room;
-
-	compute_room(&room);
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		const DeviceSlot *slot = &device_shared->slots[i];
-
-		if (!is_in_use(slot) ||
-			(!is_mine(slot) && (any_age || (double) (now - slot->opened_us) < staying_us)))
-			continue;
-		staying[slot->device] += (double) device_slot_memory(slot);
-		staying_chunks += slot->nchunks;
-		staying_slots++;
-	}
-	for (int d = 0; d < device_shared->ndevices; d++)
-		ndevices += (request->devices & device_bit(d)) != 0;
-	/* the backends ahead are spread over the devices */
-	for (int i = 0; i < ahead; i++)
-	{
-		if ((device_shared->queue.waiters[i].devices & request->devices) != 0)
-			bytes += (double) device_shared->queue.waiters[i].bytes / Max(ndevices, 1);
-	}
-	for (int d = 0; d < device_shared->ndevices; d++)
-	{
-		if ((request->devices & device_bit(d)) != 0)
-			memory_us = Min(memory_us,
-							time_until_free(bytes, (double) room.memory[d],
-											(double) device_shared->devices[d].budget, staying[d],
-											(double) request->bytes, byte_hold_us));
-	}
-	slot_us = time_until_free(ahead + 1, room.slots, DEVICE_SLOTS, staying_slots, 1, hold_us);
-	chunk_us = time_until_free(DEVICE_MIN_CHUNKS * (ahead + 1), room.chunks,
-							   device_shared->staging_chunks, staying_chunks, DEVICE_MIN_CHUNKS, hold_us);
-	return Max(memory_us, Max(slot_us, chunk_us));
-}
-
-/*
- * Is it worth waiting at the end of the queue?  forced: however long, if there will be
- * space at all.  *expected_us is the expected time, or 0 if it was not computed.
- */
-static bool
-queue_worth_waiting(const Request *request, double patience_us, bool forced, double *expected_us)
-{
-	*expected_us = 0;
-	if (patience_us <= 0 || request->devices == 0 || device_shared->queue.nwaiting == DEVICE_QUEUE)
-		return false;
-	*expected_us = expected_wait_us(request, device_shared->queue.nwaiting, forced);
-	return forced ? *expected_us < DBL_MAX : *expected_us <= patience_us;
-}
-
-/* ------------------------------------------------------------------------
- * The queue; under the lock, unless noted
- * ------------------------------------------------------------------------
- */
-
-/* Does this backend wait?  Needs no lock. */
-static bool
-queue_waiting(void)
-{
-	return my_sequence != 0;
-}
-
-uint32
-queue_wait_event(void)
-{
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = compat_wait_event("GpuSortQueue");
-	return event;
-}
-
-/* Publishes the first backend of the queue, for device_wake_first(). */
-static void
-queue_changed(void)
-{
-	device_shared->queue.first = device_shared->queue.nwaiting > 0 ?
-		device_shared->queue.waiters[0].latch : NULL;
-}
-
-/* This backend's index in the queue. */
-static int
-queue_place(void)
-{
-	int			place = 0;
-
-	while (device_shared->queue.waiters[place].sequence_number != my_sequence)
-	{
-		place++;
-		Assert(place < device_shared->queue.nwaiting);
-	}
-	return place;
-}
-
-/* Puts this backend at the end of the queue. */
-static void
-queue_enter(const Request *request)
-{
-	DeviceWaiter *waiter = &device_shared->queue.waiters[device_shared->queue.nwaiting++];
-
-	my_sequence = ++device_shared->queue.last_sequence;
-	waiter->since_us = device_now_us();
-	waiter->sequence_number = my_sequence;
-	waiter->latch = MyLatch;
-	waiter->bytes = request->bytes;
-	waiter->devices = request->devices;
-	queue_changed();
-}
-
-/* Wakes those backends at this place of the queue and behind it for which there is space. */
-static void
-queue_wake_from(int place)
-{
-	Room		room;
-	DeviceState why;
-
-	if (place >= device_shared->queue.nwaiting)
-		return;
-	compute_room(&room);
-	for (int i = place; i < device_shared->queue.nwaiting; i++)
-	{
-		const DeviceWaiter *waiter = &device_shared->queue.waiters[i];
-		Request		request = {waiter->bytes, DEVICE_MIN_CHUNKS, waiter->devices};
-
-		if (find_device(&room, &request, i, &why) >= 0)
-			SetLatch(waiter->latch);
-	}
-}
-
-/* Removes this backend from its place. */
-static void
-queue_leave(int place)
-{
-	device_shared->queue.waited++;
-	device_shared->queue.waited_us += device_now_us() - device_shared->queue.waiters[place].since_us;
-	device_shared->queue.nwaiting--;
-	memmove(&device_shared->queue.waiters[place], &device_shared->queue.waiters[place + 1],
-			(device_shared->queue.nwaiting - place) * sizeof(DeviceWaiter));
-	my_sequence = 0;
-	queue_changed();
-	queue_wake_from(place);
-}
-
-void
-device_leave_queue(void)
-{
-	if (my_sequence == 0)
-		return;
-	LWLockAcquire(device_lock, LW_EXCLUSIVE);
-	queue_leave(queue_place());
-	LWLockRelease(device_lock);
-}
-
-/*
- * Does not wait for the lock: a backend may have been killed while it held the lock.
- * Without a wake-up, backends look again after QUEUE_TIMEOUT_MS.
- */
-void
-device_wake_queue(void)
-{
-	if (!LWLockConditionalAcquire(device_lock, LW_SHARED))
-		return;
-	for (int i = 0; i < device_shared->queue.nwaiting; i++)
-		SetLatch(device_shared->queue.waiters[i].latch);
-	LWLockRelease(device_lock);
 }
 
 /* ------------------------------------------------------------------------
@@ -546,7 +301,6 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
 	{
 		/* the supervisor may also free it, before or after us */
 		(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
-		device_wake_first();
 	}
 	else
 		device_wake_process();
@@ -554,7 +308,7 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
 
 /* Fills the free slot for a job on this device.  It is not open yet. */
 static DeviceSlot *
-fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chunks, int ahead)
+fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chunks)
 {
 	DeviceSlot *slot = &device_shared->slots[room->slot];
 
@@ -564,7 +318,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->opened_us = device_now_us();
 	slot->device = device;
 	slot->device_bytes = 0;
-	slot->nchunks = take_free_chunks(room, want_chunks, ahead, slot->chunks);
+	slot->nchunks = take_free_chunks(room, want_chunks, slot->chunks);
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
 	slot->timeout_ms = gpusort_device_timeout;
@@ -599,10 +353,9 @@ open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
 	return NULL;
 }
 
-/* Tries once to open a slot, with "ahead" backends ahead in the queue.  Under the lock. */
+/* Opens a slot if there is room now.  Under the lock. */
 static DeviceSlot *
-try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
-		 uint32 *word, DeviceState *why)
+try_open(const DeviceJobSpec *spec, const Request *request, uint32 *word, DeviceState *why)
 {
 	/* read the generation first: if the service ends meanwhile, the job fails */
 	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
@@ -618,47 +371,63 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 	}
 	pg_read_barrier();
 	compute_room(&room);
-	device = find_device(&room, request, ahead, why);
+	device = find_device(&room, request, why);
 	if (device < 0)
 		return NULL;
 
-	slot = fill_slot(&room, spec, device, request->want_chunks, ahead);
+	slot = fill_slot(&room, spec, device, request->want_chunks);
 	slot->device_bytes = request->bytes;
 	*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
-	waited_in_vain = false;
 	return open_slot(slot, *word, why);
 }
 
-/* Waits in the queue for space, and leaves the queue. */
+void
+device_end_wait(void)
+{
+	if (waits)
+		pg_atomic_fetch_sub_u32(&device_shared->waiting, 1);
+	waits = false;
+}
+
+uint32
+device_room_event(void)
+{
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = compat_wait_event("GpuSortRoom");
+	return event;
+}
+
+/* Looks for room until patience_us have passed. */
 static DeviceSlot *
 wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience_us,
 			  uint32 *word, DeviceState *why)
 {
 	uint64		start = device_now_us();
+	DeviceSlot *volatile slot = NULL;
 
-	for (;;)
+	waits = true;
+	pg_atomic_fetch_add_u32(&device_shared->waiting, 1);
+	PG_TRY();
 	{
-		double		left_us = patience_us - (double) (device_now_us() - start);
-		DeviceSlot *slot;
-		int			place;
-
-		LWLockAcquire(device_lock, LW_EXCLUSIVE);
-		place = queue_place();
-		slot = try_open(spec, request, place, word, why);
-		if (slot != NULL || *why == DEVICE_STATE_NONE || left_us <= 0)
+		while (slot == NULL && *why != DEVICE_STATE_NONE && (double) (device_now_us() - start) < patience_us)
 		{
-			queue_leave(place);
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ROOM_POLL_MS,
+							 device_room_event());
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+			LWLockAcquire(device_lock, LW_EXCLUSIVE);
+			slot = try_open(spec, request, word, why);
 			LWLockRelease(device_lock);
-			waited_in_vain = left_us <= 0 && slot == NULL;
-			return slot;
 		}
-		queue_wake_from(place + 1);
-		LWLockRelease(device_lock);
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Min(left_us / 1000 + 1, QUEUE_TIMEOUT_MS), queue_wait_event());
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
 	}
+	PG_FINALLY();
+	{
+		device_end_wait();
+	}
+	PG_END_TRY();
+	return slot;
 }
 
 DeviceSlot *
@@ -666,37 +435,17 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 			 double patience_us, uint32 *word, DeviceState *why)
 {
 	Request		request = {device_bytes, want_chunks, 0};
-	bool		forced = gpusort_forced_algorithm() != NULL && !waited_in_vain;
-	double		expected_us = 0;
 	DeviceSlot *slot;
+	bool		may_wait;
 
 	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	request.devices = devices_for(device_bytes);
-	slot = try_open(spec, &request, device_shared->queue.nwaiting, word, why);
+	slot = try_open(spec, &request, word, why);
 	if (slot == NULL && !any_device())
 		*why = DEVICE_STATE_NONE;
-	if (slot == NULL && *why != DEVICE_STATE_NONE && !session_has_job() &&
-		queue_worth_waiting(&request, patience_us, forced, &expected_us))
-		queue_enter(&request);
+	may_wait = slot == NULL && patience_us > 0 && request.devices != 0 && !session_has_job();
 	LWLockRelease(device_lock);
-	if (!queue_waiting() && expected_us > patience_us)
-		ereport(DEBUG1,
-				(errmsg_internal("gpusort: waiting for the device would take %.3g ms, more than the allowed %.3g ms",
-								 expected_us / 1000, patience_us / 1000)));
-	if (!queue_waiting())
-		return slot;
-
-	PG_TRY();
-	{
-		slot = wait_for_room(spec, &request, patience_us, word, why);
-	}
-	PG_CATCH();
-	{
-		device_leave_queue();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	return slot;
+	return may_wait ? wait_for_room(spec, &request, patience_us, word, why) : slot;
 }
 
 DeviceSlot *
@@ -715,7 +464,7 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 		compute_room(&room);
 		if (room.slots == 0 || room.chunks < DEVICE_MIN_CHUNKS)
 			elog(ERROR, "gpusort: no space for a producer although it was reserved");
-		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
+		slot = fill_slot(&room, spec, job->device, want_chunks);
 		slot->producer.is_one = true;
 		slot->producer.into = *into;
 		/* in the job's generation, so that the producer fails when its job does */
@@ -735,14 +484,10 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	slot->producers = 0;
 	compute_room(&room);
-	/* leave enough for the backends in the queue */
-	fits = room.slots >= producers + device_shared->queue.nwaiting &&
-		room.chunks >= (producers + device_shared->queue.nwaiting) * DEVICE_MIN_CHUNKS;
+	fits = room.slots >= producers && room.chunks >= producers * DEVICE_MIN_CHUNKS;
 	if (fits)
 		slot->producers = producers;
 	LWLockRelease(device_lock);
-	if (producers == 0)
-		device_wake_first();
 	return fits;
 }
 
@@ -758,7 +503,8 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 static double
 count_others(int device)
 {
-	double		staying_us = queue_staying_us();
+	double		staying_us = Max(STAYING_HOLDS * Max(device_shared->hold.job_us, device_shared->hold.byte_us),
+								 STAYING_MIN_US);
 	uint64		now = device_now_us();
 	int			others = 0;
 
@@ -814,11 +560,7 @@ device_use_read(DeviceUse *use)
 {
 	memset(use, 0, sizeof(*use));
 	LWLockAcquire(device_lock, LW_SHARED);
-	use->waiting = device_shared->queue.nwaiting;
-	use->waited = device_shared->queue.waited;
-	use->waited_us = device_shared->queue.waited_us;
-	for (int i = 0; i < device_shared->queue.nwaiting; i++)
-		use->longest_wait_us = Max(use->longest_wait_us, device_now_us() - device_shared->queue.waiters[i].since_us);
+	use->waiting = (int) pg_atomic_read_u32(&device_shared->waiting);
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		DeviceSlot *slot = &device_shared->slots[i];

@@ -196,7 +196,7 @@ job_callback(void *arg)
 static void
 leave_all(int code, Datum arg)
 {
-	device_leave_queue();
+	device_end_wait();
 	while (open_jobs != NULL)
 		job_detach(open_jobs);
 }
@@ -411,7 +411,6 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 	if (ok)
 		*spec = grown;
 	slot->device_bytes = device_job_bytes(spec);
-	device_wake_first();
 	return ok;
 }
 

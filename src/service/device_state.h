@@ -13,7 +13,7 @@ typedef enum DeviceState
 	DEVICE_STATE_NONE,			/* no device, or no service */
 	DEVICE_STATE_OFF,			/* gpusort.device = off */
 	DEVICE_STATE_FORBIDDEN,		/* gpusort.device_allowed = off */
-	DEVICE_STATE_BUSY,			/* the queue is full */
+	DEVICE_STATE_BUSY,			/* no slot or chunk is free */
 	DEVICE_STATE_FULL,			/* the job does not fit into the memory budget */
 	DEVICE_STATE_FAILED,		/* the device failed for this sort */
 	DEVICE_STATE_IDLE,			/* released; a sort that asks brings it back */

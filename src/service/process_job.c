@@ -509,7 +509,7 @@ fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortE
 
 /*
  * Updates the moving averages of the time that jobs hold their memory, per job and per
- * byte.  Backends estimate their waiting time from them (admission.c).
+ * byte.  A job that is much older does not count as load (admission.c).
  */
 static void
 note_hold(const DeviceSlot *slot)
@@ -556,7 +556,6 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
 	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
-	device_wake_first();
 	return DEVICE_STEP_PROGRESS;
 }
 

@@ -45,8 +45,7 @@
  * A job gets its chunks and device memory when it is opened and keeps them.  Jobs
  * never wait for each other, so they cannot deadlock.  A job of unknown size starts
  * with little memory and asks for more.  It gets more at once or not at all, and can
- * finish with what it has.  Sessions that hold no job wait in a queue if there is
- * no free space (admission.c).
+ * finish with what it has.  If there is no room for a job, the CPU sorts (admission.c).
  *
  * Wake-ups: a backend posts a semaphore if the device process says that it
  * sleeps.  The device process sets the backend's latch.  Both look at the words
@@ -82,7 +81,6 @@ device_now_us(void)
 #define DEVICE_JOB_CHUNKS	8	/* maximal number of chunks of a job */
 #define DEVICE_MIN_CHUNKS	2	/* minimal number of chunks of a job */
 #define DEVICE_MAX_CHUNKS	16384	/* maximal number of chunks of the pool */
-#define DEVICE_QUEUE		64	/* maximal length of the queue */
 #define DEVICE_NOTES		8	/* messages that wait for the supervisor */
 #define DEVICE_NOTE_SIZE	256 /* bytes of a message */
 
@@ -354,18 +352,6 @@ typedef struct DeviceNote
 	char		text[DEVICE_NOTE_SIZE];
 } DeviceNote;
 
-/* A backend that waits in the queue. */
-typedef struct DeviceWaiter
-{
-	uint64		since_us;		/* device_now_us() */
-	uint64		sequence_number;
-	Latch	   *latch;
-	uint64		bytes;			/* device memory that it needs */
-
-	/* devices that could hold the job: a bit per CUDA number */
-	uint64		devices;
-} DeviceWaiter;
-
 #define DEVICE_LOGGED			8	/* reasons that are remembered */
 
 /* A reason for failures that has been logged (failures.c). */
@@ -384,17 +370,7 @@ typedef struct DeviceShared
 	Size		chunk_size;		/* bytes */
 	uint64		last_number;	/* number of the last job that was opened */
 
-	/* the queue, in order of arrival; under the lock */
-	struct
-	{
-		int			nwaiting;
-		uint64		last_sequence;	/* last sequence number of a waiter */
-		DeviceWaiter waiters[DEVICE_QUEUE];
-		Latch	   *volatile first; /* read without the lock */
-		uint64		waited;		/* number of sorts that have left the queue */
-		uint64		waited_us;	/* total time that they waited */
-	}			queue;
-
+	pg_atomic_uint32 waiting;	/* backends that wait for room */
 	DeviceFailure logged[DEVICE_LOGGED];	/* under the lock */
 
 	/* written by the supervisor, except as noted */
@@ -500,7 +476,7 @@ typedef struct DeviceShared
 extern DeviceShared *device_shared;
 extern char *device_staging;
 
-/* Protects slots, chunks, queue and log among backends. */
+/* Protects slots, chunks and log among backends. */
 extern LWLock *device_lock;
 
 /*
@@ -606,18 +582,6 @@ device_wake_supervisor(void)
 
 	if (supervisor != NULL)
 		SetLatch(supervisor);
-}
-
-/* Wakes the first backend of the queue: a slot or memory has become free. */
-static inline void
-device_wake_first(void)
-{
-	Latch	   *latch;
-
-	pg_memory_barrier();
-	latch = device_shared->queue.first;
-	if (latch != NULL)
-		SetLatch(latch);
 }
 
 #endif							/* GPUSORT_SERVICE_PROTOCOL_H */

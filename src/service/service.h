@@ -113,18 +113,15 @@ typedef struct DeviceUse
 {
 	int			jobs;			/* occupied slots */
 	int			chunks;			/* occupied staging chunks */
-	int			waiting;		/* sorts in the queue */
-	uint64		longest_wait_us;	/* longest present wait */
-	uint64		waited;			/* sorts that have waited in the past */
-	uint64		waited_us;		/* their total wait */
+	int			waiting;		/* sorts that wait for room */
 	int			device_jobs[DEVICE_MAX];
 	uint64		device_bytes[DEVICE_MAX];
 } DeviceUse;
 
 extern void device_use_read(DeviceUse *use);
 
-/* The wait event of this backend's wait for the GPU's queue. */
-extern uint32 queue_wait_event(void);
+/* The wait event of this backend's wait for room on a GPU. */
+extern uint32 device_room_event(void);
 
 /* ------------------------------------------------------------------------
  * A job: a backend's sort on a device
@@ -177,9 +174,8 @@ typedef struct DeviceJob
 
 /*
  * Opens a job.  device_bytes of device memory are reserved at once; the job gets at most
- * want_chunks chunks of the pool.  If there is no space, or other backends wait
- * already, it waits for up to patience_us, or not at all if the wait is expected to be
- * longer (admission.c).  Returns NULL and sets *why if there is no space.
+ * want_chunks chunks of the pool.  If there is no room, it looks again for up to
+ * patience_us (admission.c).  Returns NULL and sets *why if there is none.
  */
 extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec,
 								  uint64 device_bytes, int want_chunks,

@@ -54,8 +54,8 @@ extern void device_failures_reset(void);
 
 /*
  * Returns a slot for the job, with device_bytes of a device's budget and up to
- * want_chunks chunks of the pool.  *word is its state word.  Waits in the queue for
- * up to patience_us.  Returns NULL and sets *why if there is no space.
+ * want_chunks chunks of the pool.  *word is its state word.  Looks for room for up to
+ * patience_us; 0: once.  Returns NULL and sets *why if there is none.
  */
 extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 								int want_chunks, double patience_us,
@@ -84,11 +84,8 @@ extern bool device_reserve(DeviceSlot *slot, uint64 bytes);
 /* Closes a slot that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);
 
-/* Leaves the queue, if this backend is in it.  Called after an ERROR and at exit. */
-extern void device_leave_queue(void);
-
-/* Wakes all backends of the queue, because the device process has ended. */
-extern void device_wake_queue(void);
+/* This backend no longer waits for room.  Called at exit. */
+extern void device_end_wait(void);
 
 /* ------------------------------------------------------------------------
  * keeper.c: called by the supervisor

@@ -4,8 +4,8 @@
  *
  * The supervisor starts the device process and waits for its end.  When the process
  * ends, the supervisor raises the generation, which tells backends that their jobs have
- * failed.  It frees the slots that backends have closed, wakes the queue, and starts the
- * next process at a time that depends on how the last one ended:
+ * failed.  It frees the slots that backends have closed, and starts the next process at a
+ * time that depends on how the last one ended:
  *
  *	error, crash	After a pause.  The pause doubles, up to ten minutes, while
  *					processes end without having finished a job.
@@ -210,7 +210,6 @@ end_generation(DeviceServiceState state)
 		else if (word == closing)
 			(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
 	}
-	device_wake_queue();
 }
 
 /* Waits up to ms for the process to end.  Has it ended? */
@@ -573,9 +572,6 @@ reset_counters(void)
 		pg_atomic_write_u64(&counters->bytes_up, 0);
 		pg_atomic_write_u64(&counters->bytes_down, 0);
 	}
-	LWLockAcquire(device_lock, LW_EXCLUSIVE);
-	device_shared->queue.waited = device_shared->queue.waited_us = 0;
-	LWLockRelease(device_lock);
 	device_failures_reset();
 }
 

@@ -273,8 +273,7 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 	if (!job_secret_make(&check.secret))
 		return "the server has no random numbers";
 	job = device_job_open(CurrentMemoryContext, &spec, device_job_bytes(&spec), DEVICE_JOB_CHUNKS,
-						  facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
-						  decision->cpu_us - decision->predicted_us, &facts->device);
+						  facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US : 0, &facts->device);
 	if (job == NULL)
 	{
 		(void) gpu_fits(decision->algorithm, facts, &why);

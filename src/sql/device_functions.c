@@ -27,7 +27,6 @@ enum
 	COL_DEVICE, COL_NAME, COL_STATE, COL_MEMORY_TOTAL, COL_MEMORY_BUDGET, COL_MEMORY_USED, COL_JOBS,
 	COL_FREE_JOBS, COL_STAGING_TOTAL, COL_STAGING_FREE, COL_PID, COL_RESTARTS, COL_WAITING, COL_MEMORY_KEPT,
 	COL_JOBS_DONE, COL_JOBS_FAILED, COL_BUSY_SECONDS, COL_BYTES_UP, COL_BYTES_DOWN,
-	COL_WAITED, COL_WAITED_SECONDS, COL_LONGEST_WAIT,
 	COL_COUNT
 };
 
@@ -102,10 +101,6 @@ fill_service(Datum *values, bool *nulls, const DeviceUse *use)
 	nulls[COL_STATE] = nulls[COL_FREE_JOBS] = nulls[COL_STAGING_TOTAL] = nulls[COL_STAGING_FREE] = false;
 	nulls[COL_RESTARTS] = nulls[COL_WAITING] = false;
 	nulls[COL_PID] = pg_atomic_read_u32(&device_shared->process.pid) == 0;
-	values[COL_WAITED] = Int64GetDatum((int64) use->waited);
-	values[COL_WAITED_SECONDS] = Float8GetDatum((double) use->waited_us / 1e6);
-	values[COL_LONGEST_WAIT] = Float8GetDatum((double) use->longest_wait_us / 1e6);
-	nulls[COL_WAITED] = nulls[COL_WAITED_SECONDS] = nulls[COL_LONGEST_WAIT] = false;
 }
 
 /* Fills the columns of an open device, by its index in the list. */

@@ -465,7 +465,7 @@ calibrate_devices(ReturnSetInfo *rsinfo)
 		while (!is_measured(d, before) && (double) (device_now_us() - start) < CALIBRATE_PATIENCE_US)
 		{
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 CALIBRATE_POLL_MS, queue_wait_event());
+							 CALIBRATE_POLL_MS, device_room_event());
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 		}

@@ -113,7 +113,7 @@ for my $case ([ 'auto', '1 0' ], [ '0', '1 0' ], [ '1', '0 1' ], [ '1,0', '1 0' 
 	jobs_are('0 0', 0, "gpusort.device = $list: over");
 }
 
-# jobs use different devices, and a sort that waits for its only device does not delay sorts on other devices
+# jobs use different devices, and a sort waits for its only device, and other sorts use the other one
 {
 	my $first = session('auto', 'hang_sort');
 	jobs_hold('1 0', 'the first job', $first);
@@ -124,7 +124,7 @@ for my $case ([ 'auto', '1 0' ], [ '0', '1 0' ], [ '1', '0 1' ], [ '1,0', '1 0' 
 	my @others = map { session('auto') } 1 .. 2;
 	jobs_are('1 1', 3, 'sorts wait for any device');
 	cancel($second);
-	finishes($_, 'a sort for any device gets the second one before the waiting sort') for @others;
+	finishes($_, 'a sort for any device gets the second one') for @others;
 	jobs_are('1 0', 1, 'the sort still waits for the first device');
 	cancel($first);
 	finishes($waits, 'the sort gets the first device');

@@ -16,7 +16,7 @@
  * child's second run could differ from its first.
  *
  * A query that runs to its end streams.  It keeps the device while its client
- * stops reading; admission accounts for that (service/admission.c).
+ * stops reading; other sorts use the CPU if they find no room meanwhile.
  */
 #include "postgres.h"
 

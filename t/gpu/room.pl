@@ -1,6 +1,7 @@
-# queue.pl: the queue of sorts that wait for room on a device.
+# room.pl: sorts that find no room on a device.
 #
-# Sorts are admitted in the order in which they came, and a sort does not wait if the GPU would not pay.
+# A sort takes the room that there is now, or runs on the CPU. A sort whose algorithm is forced waits for a limited
+# time.
 # GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
@@ -12,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
-my $node = new_node('device_queue', conf => <<CONF);
+my $node = new_node('device_room', conf => <<CONF);
 gpusort.device_library = '$library'
 gpusort.device = 0
 gpusort.staging_memory = 8MB
@@ -75,33 +76,27 @@ sub finishes_with
 
 my $gpu = qr/gpu \w+: .*device ready/;
 
-# sorts are admitted in the order in which they came
+# a sort that waits for room does not keep it from others
 {
 	my $holder = holder('a job holds most of the memory');
 	my $large = session('large', 'hang_sort');
 	wait_for(1, 1, 'a large sort waits');
 	# extensions can name their wait events since PostgreSQL 17
 	my $named = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
-	for my $w ([ $holder, 'GpuSortDevice' ], [ $large, 'GpuSortQueue' ])
+	for my $w ([ $holder, 'GpuSortDevice' ], [ $large, 'GpuSortRoom' ])
 	{
 		my ($s, $event) = ($w->[0], $named ? $w->[1] : 'Extension');
 		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event = '$event' FROM "
 			. "pg_stat_activity WHERE pid = $s->{backend_pid}"),
 			"the wait event of the sort: $w->[1]");
 	}
-	# the free memory suffices for the small sort
-	my $small = session('small');
-	wait_for(1, 2, 'a small sort does not overtake it');
-	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_budget - memory_used) FROM gpusort_devices()'), '>',
-		10_000_000, 'the small sort would fit');
+	finishes_with(session('small'), $gpu, 'a small sort takes the room that there is');
+	wait_for(1, 1, 'the large sort still waits');
 	end_query($holder);
-	wait_for(1, 1, 'the large sort is admitted first');
-	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpusort_devices()'), '>', 16_000_000,
-		'the large sort has the memory');
+	wait_for(1, 0, 'the large sort gets the room', 'sum(memory_used) > 16000000');
 	end_query($large);
-	finishes_with($small, $gpu, 'the small sort is next');
 	$_->quit for $holder, $large;
-	device_unused($node, 'after sorts in order');
+	device_unused($node, 'room');
 }
 
 # A sort whose job cannot grow drops the job and waits for a larger one. The memory that the old job still holds does
@@ -116,34 +111,28 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	device_unused($node, 'linger');
 }
 
-# a sort that is cancelled while it waits does not delay the sorts behind it
+# a sort that is cancelled while it waits
 for my $how ('cancel', 'terminate')
 {
 	my $holder = holder("$how: a job holds most of the memory");
 	my $large = session('large');
-	wait_for(1, 1, "$how: a large sort waits");
-	my @small = map { session('small') } 1 .. 3;
-	wait_for(1, 4, "$how: small sorts wait behind it");
-	end_query($small[1], $how);
-	wait_for(1, 3, "$how: a sort leaves the middle of the queue");
+	my $other = session('large');
+	wait_for(1, 2, "$how: two sorts wait");
 	end_query($large, $how);
-	finishes_with($small[$_], $gpu, "$how: the first leaves: the next are admitted") for 0, 2;
-	wait_for(1, 0, "$how: no sort waits");
+	wait_for(1, 1, "$how: one waits");
 	end_query($holder);
+	finishes_with($other, $gpu, "$how: the other one is admitted");
 	$holder->quit;
 	if ($how eq 'cancel')
 	{
-		for my $s ($large, $small[1])
-		{
-			$s->query('SELECT 1');
-			like($s->{stderr}, qr/canceling statement due to user request/, 'cancelled while waiting');
-			session_ok($s, 'cancelled while waiting');
-			$s->quit;
-		}
+		$large->query('SELECT 1');
+		like($large->{stderr}, qr/canceling statement due to user request/, 'cancelled while waiting');
+		session_ok($large, 'cancelled while waiting');
+		$large->quit;
 	}
 	else
 	{
-		$_->{run}->finish for $large, $small[1];
+		$large->{run}->finish;
 	}
 	device_unused($node, $how);
 }
@@ -161,27 +150,30 @@ for my $how ('cancel', 'terminate')
 	device_unused($node, 'killed');
 }
 
-# a sort whose algorithm is not forced does not wait for a job that does not end
+# a sort whose algorithm is not forced does not wait, and one that is forced waits for a limited time
 {
-	my $holder = holder('a job stays');
-	# the predicted wait grows with the age of the job
-	select undef, undef, undef, 0.5;
-	my ($out, $err) = ('', '');
-	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT sort_route('$query{large}')";
-	$node->psql('postgres', $q, stdout => \$out, stderr => \$err);
-	like($out, qr/cpu .*device memory full/, 'a sort that is not forced goes to the CPU');
-	like($err, qr/waiting for the device would take/, 'the reason is the waiting time');
+	my $holder = holder('no room');
+	my $full = qr/cpu .*device memory full/;
+	my $q = "SELECT sort_route('$query{large}')";
+	my $auto = "SET work_mem = '256MB'; SET gpusort.algorithm = auto; $q";
+
+	like($node->safe_psql('postgres', $auto), $full, 'a sort that is not forced goes to the CPU');
+	my $s = new_session($node);
+	$s->query("$set SET gpusort.device_patience = '300ms'");
+	like($s->query($q), $full, 'a sort that is forced waits in vain');
 	end_query($holder);
 	$holder->quit;
-	device_unused($node, 'a job stays');
-	like($node->safe_psql('postgres', $q), $gpu, 'a sort that is not forced goes to the free device');
+	device_unused($node, 'no room');
+	like($node->safe_psql('postgres', $auto), $gpu, 'a sort that is not forced goes to the free device');
+	like($s->query($q), $gpu, 'and so does the forced one');
+	$s->quit;
 }
 # a sort that is larger than the device does not wait, and goes in parts
 like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id "
 	. "FROM t ORDER BY k')"),
 	qr/gpu radix: .*device ready, as set, \d+ parts/, 'larger than the device');
 
-# many small sorts, and a large one at times
+# many small sorts, and a large one at times, which may find room or not
 {
 	my $script = $node->basedir . '/small.sql';
 	append_to_file($script, "$set\nSELECT must_be_same('$query{small}');\n");
@@ -190,8 +182,8 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 		$node->port, 'postgres' ],
 		'>', \$out, '2>', \$err);
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) > 0 FROM gpusort_devices()'), 'small sorts run');
-	like($node->safe_psql('postgres', "$set SELECT sort_route('$query{large}')"),
-		$gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
+	$node->safe_psql('postgres', "$set SET gpusort.device_patience = '300ms'; SELECT must_be_same('$query{large}')")
+	  for 1 .. 5;
 	$h->signal('INT');
 	$h->finish;
 	is($err, '', 'no error') or diag $out;
