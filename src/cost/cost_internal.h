@@ -67,6 +67,9 @@ model_point_log2(int sample_point)
 /* A curve's value at n records. */
 extern double model_curve_at(const double *curve, size_t n);
 
+/* Time of cpu_merge on this processor, relative to its curve. */
+extern double model_merge_times(void);
+
 /* Predicted microseconds of an applicable CPU algorithm. */
 extern double model_predict_us(const RouteModel *model, const Algorithm *algorithm,
 							   const RouteFacts *facts);

@@ -91,7 +91,7 @@ obvious_choice(const RouteFacts *facts, const SortProblem *problem)
 
 		if (facts->n < MERGE_MIN_ROWS ||
 			m->curve[MODEL_RADIX + facts->format][sample_point] <
-			m->curve[MODEL_MERGE + facts->format][sample_point])
+			m->curve[MODEL_MERGE + facts->format][sample_point] * model_merge_times())
 			obvious = &sort_algorithms[ALGORITHM_CPU_RADIX];
 		else
 			obvious = &sort_algorithms[ALGORITHM_CPU_MERGE];

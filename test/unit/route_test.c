@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/isa.h"
 #include "route_test.h"
 
 int			failures;
@@ -125,7 +126,7 @@ test_choice(void)
 		RouteFacts	facts = facts_of(cases[i].n, cases[i].key_bits);
 		RouteModel	model = flat_model();
 
-		set_curve(&model, MODEL_MERGE + facts.format, 9);
+		set_curve(&model, MODEL_MERGE + facts.format, 0.9); /* 9 without vector instructions */
 		set_curve(&model, cases[i].curve == MODEL_COUNTING_8 ? MODEL_COUNTING_8 :
 				  cases[i].curve + facts.format, 0.001);
 		if (cases[i].curve == MODEL_RADIX)
@@ -147,6 +148,23 @@ test_choice(void)
 		}
 		route_model = &route_model_builtin;
 	}
+}
+
+/* Without vector instructions cpu_merge is never the fastest. */
+static void
+test_portable(void)
+{
+	sort_isa_force(SORT_ISA_PORTABLE);
+	for (int bits = 32; bits <= 128; bits *= 2)
+	{
+		for (size_t n = 2; n < (size_t) 1 << 27; n += n / 2)
+		{
+			RouteFacts	facts = facts_of(n, bits);
+
+			CHECK_STR(chosen(&facts), "cpu_radix");
+		}
+	}
+	sort_isa_force(sort_isa_best());
 }
 
 /* The decision has the least prediction, for random facts and constants. */
@@ -350,6 +368,7 @@ main(void)
 {
 	test_team();
 	test_choice();
+	test_portable();
 	test_properties();
 	test_forced();
 	test_memory();
