@@ -57,9 +57,11 @@ _PG_init(void)
 	gpusort_progress_init();
 	sort_threads_init();
 	has_service = device_service_init();
-	gpusort_store_init(has_service);
 	if (has_service)
+	{
+		gpusort_store_init();
 		device_pause_init();
+	}
 	gpu_init();
 	register_nodes();
 	gpusort_planner_init();

@@ -44,6 +44,18 @@ static const int format_bits[] = {
 /* Marks a curve's value that was not measured. */
 #define UNMEASURED		(-1.0)
 
+const char *const model_curve_names[MODEL_CURVES] = {
+	"radix_packed", "radix_64", "radix_128",
+	"radix_8_bits", "radix_12_bits", "radix_16_bits",
+	"radix_24_bits",
+	"counting_8_bits", "counting_12_bits", "counting_16_bits",
+	"counting_20_bits", "counting_24_bits",
+	"merge_packed", "merge_64", "merge_128",
+	"reversed_packed", "reversed_64", "reversed_128",
+	"runs_packed", "runs_64", "runs_128",
+	"nearly_packed", "nearly_64", "nearly_128"
+};
+
 /* State of a calibration. */
 typedef struct Calibration
 {

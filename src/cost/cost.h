@@ -210,7 +210,6 @@ typedef struct RouteModel
 	double		scalar[MODEL_SCALARS];
 } RouteModel;
 
-extern const char *const model_scalar_names[MODEL_SCALARS];
 extern const char *const model_curve_names[MODEL_CURVES];
 
 /* The constants in use.  They point to the built-in ones at first. */
@@ -252,9 +251,8 @@ typedef struct Factor
 /* ------------------------------------------------------------------------
  * Correction factors of the CPU model
  *
- * The model's constants come from another processor, or from a quiet hour of this
- * one (gpusort_calibrate()).  Correction factors adapt them to the present load:
- * one for each record format and size.  A format without observations uses the
+ * The model's constants come from another processor.  Correction factors adapt them to
+ * this one and to its present load: one for each record format and size.  A format without observations uses the
  * factors of the nearest format.
  * ------------------------------------------------------------------------
  */

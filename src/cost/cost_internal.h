@@ -257,7 +257,7 @@ extern void gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm,
 						  const RouteFacts *facts, const GpuJobTimes *times, int64_t now);
 
 /* ------------------------------------------------------------------------
- * Text of the files of learned figures (store_text.c)
+ * Text of the file of correction factors (store_text.c)
  * ------------------------------------------------------------------------
  */
 
@@ -290,24 +290,12 @@ extern void machine_name(char name[MACHINE_NAME_SIZE]);
 /* The first two lines: head, which names the kind and version of the file, and the machine. */
 extern StoreTextStatus text_head(StoreText *text, const char *head);
 
-/* Upper limit of a stored constant of the CPU model. */
-#define MODEL_MAX_NS		1e6
-
-/* The version changes with the meaning of the curves. */
-#define MODEL_TEXT_HEAD		"gpusort model 1\n"
-#define MODEL_TEXT_SIZE		8192	/* with the head */
-
-/* Reading an invalid text leaves *model unchanged. */
-extern bool model_text(StoreText *text, RouteModel *model);
-
-#define LEARN_TEXT_HEAD		"gpusort learned 1\n"
+#define LEARN_TEXT_HEAD		"gpusort learned 2\n"
 
 /* Most bytes that cpu_learn_text() and gpu_learn_text() write. */
 #define CPU_LEARN_TEXT_SIZE	1536
 #define GPU_LEARN_TEXT_SIZE	2048
 
-/* The section of the CPU's factors begins with the version of the model's constants. */
-extern bool cpu_section_text(StoreText *text, uint64_t *model);
 extern bool cpu_learn_text(StoreText *text, CpuLearned *learned);
 
 #define GPU_LEARN_NAME		64

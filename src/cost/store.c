@@ -1,14 +1,11 @@
 /*
  * store.c
- *	  The learned figures, in shared memory and files, and their use by sorts.
+ *	  The correction factors, in shared memory and in a file, and their use by sorts.
  *
- * The learned figures are the measured constants of the CPU model and the correction
- * factors.  gpusort.model holds the constants, gpusort.learned the factors.  Both are
- * text files of one format (store_text.c) in the data directory, not tables, because
- * they belong to the machine and not to a database: every backend reads them without a
- * transaction, also a parallel worker, and a standby can write them.  They are two
- * files because they are written by different processes at different times.  Each
- * names the processor; on another one it is ignored.
+ * gpusort.learned in the data directory holds the factors.  It is a text file
+ * (store_text.c), not a table, because the factors belong to the machine and not to a
+ * database: every backend uses them without a transaction, also a parallel worker, and a
+ * standby can write them.  The file names the processor; on another one it is ignored.
  *
  * A file that cannot be read or parsed is logged and ignored, because a sort must
  * not fail for lack of a prediction.
@@ -16,24 +13,23 @@
 #include "postgres.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/hashfn.h"
 #include "cost/cost_internal.h"
 #include "cost/store.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
 #include "service/service.h"
 #include "settings.h"
 #include "shared_memory.h"
 #include "storage/fd.h"
 
 /* ------------------------------------------------------------------------
- * Files
+ * The file
  * ------------------------------------------------------------------------
  */
+
+#define LEARN_FILE		"gpusort.learned"
 
 /* Suffix of a file that is being written, after the PID of the writing process. */
 #define UNFINISHED		".tmp"
@@ -41,88 +37,31 @@
 #define LEARN_DEVICES	64
 #define LEARN_TEXT_MAX	(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + GPU_SECTION_SIZE) + CPU_LEARN_TEXT_SIZE + 1024)
 
-/* A file, and what is logged if it cannot be used. */
-typedef struct StoreFile
-{
-	const char *name;
-	const char *head;			/* first line */
-	Size		max;			/* bytes of its text */
-	bool		may_be_empty;	/* after a crash of the machine */
-	const char *other_machine;	/* message, and a hint or NULL */
-	const char *other_machine_hint;
-	const char *bad_detail;		/* NULL: none */
-	const char *bad_hint;		/* NULL: none */
-} StoreFile;
-
-static const StoreFile model_file = {
-	.name = "gpusort.model",
-	.head = MODEL_TEXT_HEAD,
-	.max = MODEL_TEXT_SIZE,
-	.other_machine = "gpusort ignores constants that were measured on another machine",
-	.other_machine_hint = "Run gpusort_calibrate() to measure this one.",
-	.bad_hint = "Run gpusort_calibrate() to write it again."
-};
-
-static const StoreFile learn_file = {
-	.name = "gpusort.learned",
-	.head = LEARN_TEXT_HEAD,
-	.max = LEARN_TEXT_MAX,
-	.may_be_empty = true,
-	.other_machine = "gpusort ignores correction factors of another machine",
-	.bad_detail = "The correction factors of GPUs and of the CPU are reset."
-};
-
-/* Removes the file and reports errno at elevel.  Returns false if that returns. */
-static bool
-write_failed(const char *path, const char *done, int elevel)
-{
-	int			save_errno = errno;
-
-	unlink(path);
-	errno = save_errno;
-	ereport(elevel,
-			(errcode_for_file_access(),
-			 errmsg("could not %s file \"%s\": %m", done, path)));
-	return false;
-}
-
 /*
- * Replaces a file's content atomically.  durable: waits for the disk, so that a crash
+ * Replaces the file's content atomically.  durable: waits for the disk, so that a crash
  * of the machine loses neither the old nor the new content; otherwise a crash may
- * leave an empty file.  Errors are reported at elevel; returns false if that returns.
+ * leave an empty file.  Errors are logged.
  */
-static bool
-write_text(const char *file, const char *text, Size len, bool durable, int elevel)
+static void
+write_text(const char *text, Size len, bool durable)
 {
 	char		path[MAXPGPATH];
 	int			fd;
+	bool		written;
 
-	snprintf(path, sizeof(path), "%s.%d" UNFINISHED, file, MyProcPid);
+	snprintf(path, sizeof(path), LEARN_FILE ".%d" UNFINISHED, MyProcPid);
 	fd = OpenTransientFile(path, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
-	if (fd < 0)
-		return write_failed(path, "create", elevel);
-
-	errno = 0;
-	if (write(fd, text, len) != (ssize_t) len || (durable && pg_fsync(fd) != 0))
-	{
-		if (errno == 0)
-			errno = ENOSPC;
-		CloseTransientFile(fd);
-		return write_failed(path, "write", elevel);
-	}
-	if (CloseTransientFile(fd) != 0)
-		return write_failed(path, "close", elevel);
-	if (!durable)
-		return rename(path, file) == 0 || write_failed(path, "rename", elevel);
-	/* durable_rename() reports its errors */
-	if (durable_rename(path, file, Min(elevel, WARNING)) == 0)
-		return true;
+	if (fd >= 0)
+		errno = ENOSPC;			/* of a write that is cut short */
+	written = fd >= 0 && write(fd, text, len) == (ssize_t) len && (!durable || pg_fsync(fd) == 0);
+	if (fd >= 0 && CloseTransientFile(fd) != 0)
+		written = false;
+	if (written && (durable ? durable_rename(path, LEARN_FILE, LOG) : rename(path, LEARN_FILE)) == 0)
+		return;
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not write file \"%s\": %m", LEARN_FILE)));
 	unlink(path);
-	if (elevel >= ERROR)
-		ereport(elevel,
-				(errcode(ERRCODE_IO_ERROR),
-				 errmsg("could not write file \"%s\"", file)));
-	return false;
 }
 
 /* Removes unfinished files of crashed processes, at the server's start. */
@@ -146,76 +85,6 @@ remove_unfinished_text(void)
 	FreeDir(dir);
 }
 
-/* Loads a file.  parse() reads what follows the head.  False if nothing was loaded. */
-static bool
-load_text(const StoreFile *file, bool (*parse) (StoreText *text), int elevel)
-{
-	FILE	   *in = AllocateFile(file->name, "r");
-	StoreTextStatus status;
-	StoreText	text;
-	char	   *content;
-
-	if (in == NULL)
-	{
-		if (errno != ENOENT)
-			ereport(elevel,
-					(errcode_for_file_access(),
-					 errmsg("could not open file \"%s\": %m", file->name)));
-		return false;
-	}
-	content = palloc(file->max);
-	content[fread(content, 1, file->max - 1, in)] = '\0';
-	FreeFile(in);
-	if (content[0] == '\0' && file->may_be_empty)
-	{
-		pfree(content);
-		return false;
-	}
-
-	text = (StoreText)
-	{
-		.in = content
-	};
-	status = text_head(&text, file->head);
-	if (status == STORE_TEXT_OK && !parse(&text))
-		status = STORE_TEXT_BAD;
-	pfree(content);
-	if (status == STORE_TEXT_OTHER_MACHINE)
-		ereport(elevel,
-				(errmsg_internal("%s", file->other_machine),
-				 file->other_machine_hint ? errhint("%s", file->other_machine_hint) : 0));
-	else if (status == STORE_TEXT_BAD)
-		ereport(elevel,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("gpusort cannot use file \"%s\"", file->name),
-				 file->bad_detail ? errdetail("%s", file->bad_detail) : 0,
-				 file->bad_hint ? errhint("%s", file->bad_hint) : 0));
-	return status == STORE_TEXT_OK;
-}
-
-/* Begins the text of a file that save_text() writes. */
-static StoreText
-begin_text(const StoreFile *file, char **content)
-{
-	StoreText	text;
-
-	*content = palloc(file->max);
-	text = (StoreText)
-	{
-		.out = *content,.end = *content + file->max
-	};
-	(void) text_head(&text, file->head);
-	return text;
-}
-
-/* Writes the content, as write_text() does, and frees it. */
-static void
-save_text(const StoreFile *file, char *content, const StoreText *text, bool durable, int elevel)
-{
-	(void) write_text(file->name, content, text->out - content, durable, elevel);
-	pfree(content);
-}
-
 /* ------------------------------------------------------------------------
  * Shared memory
  *
@@ -236,13 +105,9 @@ typedef struct LearnEntry
 
 typedef struct StoreShared
 {
-	/* hash of the version of model_file that was logged last */
-	pg_atomic_uint64 logged;
-
-	/* The lock protects the following fields.  They exist only with the service. */
+	/* the lock protects all fields */
 	bool		cpu_changed;	/* the CPU's factors changed since the last save */
 	bool		gpu_changed;	/* devices' factors changed since the last save */
-	uint64		cpu_model;		/* version of the constants; 0: none */
 	unsigned	cpu_times;		/* CpuMeasured.times that was taken in */
 	CpuLearned	cpu;
 	LearnEntry	devices[LEARN_DEVICES]; /* by CUDA's device number */
@@ -271,89 +136,7 @@ copy_measured(void *copy, const volatile void *measured, Size size, const volati
 }
 
 /* ------------------------------------------------------------------------
- * The model's constants
- *
- * A reader notices a new file by its inode and modification time.  Only one process
- * logs a bad version.  Without shared memory the message has level DEBUG1.
- * ------------------------------------------------------------------------
- */
-
-/* Smaller sorts do not check for a new file. */
-#define REFRESH_MIN_ROWS	65536
-
-/* The version of the file that this process read last; inode 0: there was no file. */
-static struct
-{
-	bool		checked;		/* this process has checked for a file */
-	ino_t		inode;
-	struct timespec mtime;
-}			seen;
-
-static RouteModel stored;		/* the constants of the file */
-
-/* Hash of the version that was read last; never 0. */
-static uint64
-file_version(void)
-{
-	uint64		parts[3] = {seen.inode, seen.mtime.tv_sec, seen.mtime.tv_nsec};
-
-	return hash_bytes_extended((unsigned char *) parts, sizeof(parts), 0) | 1;
-}
-
-/* Error level for messages about this version: LOG in the first process, DEBUG1 in all later ones. */
-static int
-log_level(void)
-{
-	uint64		version = file_version();
-
-	return shared != NULL && pg_atomic_exchange_u64(&shared->logged, version) != version ? LOG : DEBUG1;
-}
-
-static bool
-parse_model(StoreText *text)
-{
-	return model_text(text, &stored);
-}
-
-void
-gpusort_model_refresh(size_t n)
-{
-	struct stat st;
-
-	if (n < REFRESH_MIN_ROWS && seen.checked)
-		return;
-
-	if (stat(model_file.name, &st) != 0)
-		memset(&st, 0, sizeof(st));
-	if (st.st_ino == seen.inode &&
-		st.st_mtim.tv_sec == seen.mtime.tv_sec &&
-		st.st_mtim.tv_nsec == seen.mtime.tv_nsec)
-	{
-		seen.checked = true;
-		return;
-	}
-	seen.checked = true;
-	seen.inode = st.st_ino;
-	seen.mtime = st.st_mtim;
-
-	route_model = st.st_ino != 0 && load_text(&model_file, parse_model, log_level()) ?
-		&stored : &route_model_builtin;
-}
-
-/* Identifies the constants that this process uses, also after a restart; never 0. */
-static uint64
-model_version(void)
-{
-	gpusort_model_refresh(0);
-	return file_version();
-}
-
-/* ------------------------------------------------------------------------
  * Correction factors of the CPU model
- *
- * The factors belong to one version of the model's constants and are dropped with it.
- * A process that finds another version first reloads its constants, so that an
- * outdated process does not drop the factors of a newer version.
  * ------------------------------------------------------------------------
  */
 
@@ -362,43 +145,22 @@ cpu_is_up_to_date(void)
 {
 	const volatile CpuMeasured *measured = &device_shared->cpu;
 
-	return shared->cpu_model == model_version() && shared->cpu_times == (measured->times & ~1u);
+	return shared->cpu_times == (measured->times & ~1u);
 }
 
-/*
- * Drops factors of other constants and takes in a new measurement.  The caller holds
- * the exclusive lock.
- */
+/* Takes the exclusive lock and takes in a new measurement. */
 static void
-cpu_bring_up_to_date(void)
+cpu_lock_up_to_date(void)
 {
 	const volatile CpuMeasured *measured = &device_shared->cpu;
-	uint64		model = model_version();
 	CpuMeasured copy;
 
-	if (shared->cpu_model != model)
-	{
-		memset(&shared->cpu, 0, sizeof(shared->cpu));
-		shared->cpu_model = model;
-		shared->cpu_times = 0;
-		shared->cpu_changed = true;
-	}
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
 	if (copy_measured(&copy, measured, sizeof(copy), &measured->times, &shared->cpu_times))
 	{
 		cpu_learn_measured(&shared->cpu, &copy);
 		shared->cpu_changed = true;
 	}
-}
-
-/* Takes the exclusive lock and brings the factors up to date. */
-static void
-cpu_lock_up_to_date(void)
-{
-	/* reads a file, so before the lock */
-	if (!cpu_is_up_to_date())
-		gpusort_model_refresh(SIZE_MAX);
-	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	cpu_bring_up_to_date();
 }
 
 /* Copies the factors; false if there are none. */
@@ -442,31 +204,6 @@ device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, doubl
 	cpu_learn_sort(&shared->cpu, algorithm, facts, took_us, (int64) time(NULL));
 	shared->cpu_changed = true;
 	LWLockRelease(shared_lock);
-}
-
-/* Forgets what sorts taught, because the model's constants changed. */
-static void
-cpu_forget(void)
-{
-	if (device_shared == NULL)
-		return;
-	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	shared->cpu_model = 0;
-	cpu_bring_up_to_date();
-	LWLockRelease(shared_lock);
-}
-
-void
-gpusort_model_store(const RouteModel *model)
-{
-	RouteModel	copy = *model;
-	char	   *content;
-	StoreText	text = begin_text(&model_file, &content);
-
-	(void) model_text(&text, &copy);
-	save_text(&model_file, content, &text, true, ERROR);
-	gpusort_model_refresh(SIZE_MAX);
-	cpu_forget();
 }
 
 /* ------------------------------------------------------------------------
@@ -638,20 +375,8 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 	LWLockRelease(shared_lock);
 }
 
-void
-gpusort_learn_forget(const LearnDevice *device)
-{
-	LearnEntry *entry = entry_of(device);
-
-	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	entry->used = false;
-	gpu_bring_up_to_date(entry, device);
-	shared->gpu_changed = true;
-	LWLockRelease(shared_lock);
-}
-
 /* ------------------------------------------------------------------------
- * The file of the factors
+ * The file's content
  *
  * The service's supervisor saves them, so that no query waits for a disk.
  * ------------------------------------------------------------------------
@@ -676,27 +401,53 @@ parse_device(StoreText *text)
 	return entry->used;
 }
 
-static bool
-parse_factors(StoreText *text)
-{
-	while (*text->in != '\0')
-	{
-		if (!(strncmp(text->in, "cpu ", 4) == 0 ?
-			  cpu_section_text(text, &shared->cpu_model) && cpu_learn_text(text, &shared->cpu) :
-			  parse_device(text)))
-			return false;
-	}
-	return true;
-}
-
+/* Loads the file at the server's start. */
 static void
 load_factors(void)
 {
-	if (load_text(&learn_file, parse_factors, LOG))
+	FILE	   *in = AllocateFile(LEARN_FILE, "r");
+	StoreTextStatus status;
+	StoreText	text;
+	char	   *content;
+
+	if (in == NULL)
+	{
+		if (errno != ENOENT)
+			ereport(LOG,
+					(errcode_for_file_access(),
+					 errmsg("could not open file \"%s\": %m", LEARN_FILE)));
+		return;
+	}
+	content = palloc(LEARN_TEXT_MAX);
+	content[fread(content, 1, LEARN_TEXT_MAX - 1, in)] = '\0';
+	FreeFile(in);
+
+	text = (StoreText)
+	{
+		.in = content
+	};
+	/* a crash of the machine may leave an empty file */
+	status = content[0] == '\0' ? STORE_TEXT_OK : text_head(&text, LEARN_TEXT_HEAD);
+	if (status == STORE_TEXT_OK && content[0] != '\0' && !cpu_learn_text(&text, &shared->cpu))
+		status = STORE_TEXT_BAD;
+	while (status == STORE_TEXT_OK && *text.in != '\0')
+	{
+		if (!parse_device(&text))
+			status = STORE_TEXT_BAD;
+	}
+	pfree(content);
+	if (status == STORE_TEXT_OK)
 		return;
 	memset(&shared->cpu, 0, sizeof(shared->cpu));
-	shared->cpu_model = 0;
 	memset(shared->devices, 0, sizeof(shared->devices));
+	if (status == STORE_TEXT_OTHER_MACHINE)
+		ereport(LOG,
+				(errmsg("gpusort ignores correction factors of another machine")));
+	else
+		ereport(LOG,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("gpusort cannot use file \"%s\"", LEARN_FILE),
+				 errdetail("The correction factors of GPUs and of the CPU are reset.")));
 }
 
 /* Writes all factors to the text. */
@@ -704,18 +455,13 @@ static void
 format_factors(StoreText *text)
 {
 	LearnEntry *entry = palloc(sizeof(LearnEntry));
-	uint64		model;
 	CpuLearned	cpu;
 
+	(void) text_head(text, LEARN_TEXT_HEAD);
 	LWLockAcquire(shared_lock, LW_SHARED);
-	model = shared->cpu_model;
 	cpu = shared->cpu;
 	LWLockRelease(shared_lock);
-	if (model != 0)
-	{
-		(void) cpu_section_text(text, &model);
-		(void) cpu_learn_text(text, &cpu);
-	}
+	(void) cpu_learn_text(text, &cpu);
 	for (int d = 0; d < LEARN_DEVICES; d++)
 	{
 		LWLockAcquire(shared_lock, LW_SHARED);
@@ -756,11 +502,16 @@ save_factors(bool at_once)
 	if (!changed)
 		return;
 	last = now;
-	text = begin_text(&learn_file, &content);
+	content = palloc(LEARN_TEXT_MAX);
+	text = (StoreText)
+	{
+		.out = content,.end = content + LEARN_TEXT_MAX
+	};
 	format_factors(&text);
 
 	/* not durable: the supervisor watches the device process, and must not wait for a disk */
-	save_text(&learn_file, content, &text, at_once, LOG);
+	write_text(content, text.out - content, at_once);
+	pfree(content);
 }
 
 /* ------------------------------------------------------------------------
@@ -768,28 +519,23 @@ save_factors(bool at_once)
  * ------------------------------------------------------------------------
  */
 static void
-init_shared_figures(void)
+init_shared_factors(void)
 {
-	pg_atomic_init_u64(&shared->logged, 0);
 	remove_unfinished_text();
-	if (shared_lock != NULL)
-		load_factors();
+	load_factors();
 }
 
 void
-gpusort_store_init(bool learns)
+gpusort_store_init(void)
 {
-	static SharedPart part = {
+	static const SharedPart part = {
 		.memory = (void **) &shared,
-		.init = init_shared_figures
+		.size = sizeof(StoreShared),
+		.lock = &shared_lock,
+		.lock_name = "gpusort_learn",
+		.init = init_shared_factors
 	};
 
-	part.size = learns ? sizeof(StoreShared) : offsetof(StoreShared, cpu_changed);
-	if (learns)
-	{
-		part.lock = &shared_lock;
-		part.lock_name = "gpusort_learn";
-		device_supervisor_hook = save_factors;
-	}
+	device_supervisor_hook = save_factors;
 	shared_memory_add(&part);
 }

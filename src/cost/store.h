@@ -1,6 +1,6 @@
 /*
  * store.h
- *	  The learned figures, in shared memory and files, and their use by sorts.
+ *	  The correction factors, in shared memory and in a file, and their use by sorts.
  */
 #ifndef GPUSORT_COST_STORE_H
 #define GPUSORT_COST_STORE_H
@@ -10,29 +10,8 @@
 #include "cost/cost.h"
 #include "service/service.h"
 
-/*
- * Adds the store to the shared memory, while libraries are preloaded.  learns: with
- * correction factors, because the server has the GPU service.
- */
-extern void gpusort_store_init(bool learns);
-
-/* ------------------------------------------------------------------------
- * The CPU model's constants
- * ------------------------------------------------------------------------
- */
-
-/*
- * Loads the constants that gpusort_calibrate() stored last on this machine, if they
- * changed.  Called before routing n records: small inputs return at once, larger
- * ones cost one stat().
- */
-extern void gpusort_model_refresh(size_t n);
-
-/*
- * Stores new constants, or raises an error, and forgets the CPU's correction factors.
- * Other backends load the constants at their next gpusort_model_refresh().
- */
-extern void gpusort_model_store(const RouteModel *model);
+/* Adds the factors to the shared memory of a server with the GPU service, while libraries are preloaded. */
+extern void gpusort_store_init(void);
 
 /* ------------------------------------------------------------------------
  * Correction factors of the CPU model, for all backends
@@ -93,8 +72,5 @@ extern void device_learn_facts(RouteFacts *facts, double *memory, double *all_me
  */
 extern void device_learn_job(const DeviceJob *job, const RouteFacts *facts,
 							 const Algorithm *algorithm, bool at_once);
-
-/* Forgets what jobs taught.  The measurement remains. */
-extern void gpusort_learn_forget(const LearnDevice *device);
 
 #endif							/* GPUSORT_COST_STORE_H */

@@ -1,8 +1,8 @@
 /*
  * store_text.c
- *	  The text of the files of learned figures.
+ *	  The text of the file of correction factors.
  *
- * A file begins with a line for its kind and version, and a line for the machine.  Then
+ * It begins with a line for its kind and version, and a line for the machine.  Then
  * come lines of a name and numbers.  One function describes each group of lines: it
  * writes them or reads them.
  */
@@ -113,55 +113,6 @@ text_head(StoreText *text, const char *head)
 }
 
 /* ------------------------------------------------------------------------
- * The CPU model's constants
- * ------------------------------------------------------------------------
- */
-
-const char *const model_curve_names[MODEL_CURVES] = {
-	"radix_packed", "radix_64", "radix_128",
-	"radix_8_bits", "radix_12_bits", "radix_16_bits",
-	"radix_24_bits",
-	"counting_8_bits", "counting_12_bits", "counting_16_bits",
-	"counting_20_bits", "counting_24_bits",
-	"merge_packed", "merge_64", "merge_128",
-	"reversed_packed", "reversed_64", "reversed_128",
-	"runs_packed", "runs_64", "runs_128",
-	"nearly_packed", "nearly_64", "nearly_128"
-};
-
-const char *const model_scalar_names[MODEL_SCALARS] = {
-	"counting_cell", "counting_chain", "presorted_drop", "team_share"
-};
-
-bool
-model_text(StoreText *text, RouteModel *model)
-{
-	const double scalar_bounds[][2] = {{0, MODEL_MAX_NS}};
-	const double share_bounds[][2] = {{0, 1}};
-	double		curve_bounds[MODEL_POINTS][2];
-	RouteModel	copy = *model;
-
-	for (int k = 0; k < MODEL_POINTS; k++)
-	{
-		curve_bounds[k][0] = 0;
-		curve_bounds[k][1] = MODEL_MAX_NS;
-	}
-	for (int c = 0; c < MODEL_CURVES; c++)
-	{
-		if (!text_line(text, model_curve_names[c], MODEL_POINTS, curve_bounds, copy.curve[c]))
-			return false;
-	}
-	for (int i = 0; i < MODEL_SCALARS; i++)
-	{
-		if (!text_line(text, model_scalar_names[i], 1, i == MODEL_TEAM_SHARE ? share_bounds : scalar_bounds,
-					   &copy.scalar[i]))
-			return false;
-	}
-	*model = copy;
-	return true;
-}
-
-/* ------------------------------------------------------------------------
  * Correction factors
  * ------------------------------------------------------------------------
  */
@@ -255,27 +206,9 @@ gpu_learn_text(StoreText *text, GpuLearned *learned)
 }
 
 /* ------------------------------------------------------------------------
- * First lines of a file's sections
+ * First lines of devices
  * ------------------------------------------------------------------------
  */
-bool
-cpu_section_text(StoreText *text, uint64_t *model)
-{
-	unsigned long long value = *model;
-	int			len;
-
-	if (text->in == NULL)
-	{
-		put(text, "cpu %llu\n", value);
-		return true;
-	}
-	if (sscanf(text->in, "cpu %llu%n", &value, &len) != 1 || text->in[len] != '\n')
-		return false;
-	*model = value;
-	text->in += len + 1;
-	return true;
-}
-
 void
 gpu_learn_name(const char *name, char kept[GPU_LEARN_NAME])
 {

@@ -176,7 +176,6 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
 	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
 		return false;
-	gpusort_model_refresh(n);
 	device_learn_cpu_facts(facts);
 	gpusort_route_decide(facts, decision);
 	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us * GPU_LEAST_HAND_OVER)
@@ -281,7 +280,6 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 
 	/* the time of the CPU's best algorithm */
 	facts->device = DEVICE_STATE_NONE;
-	gpusort_model_refresh(facts->n);
 	device_learn_cpu_facts(facts);
 	gpusort_route_decide(facts, decision);
 	gain.cpu_sort_us = decision->predicted_us;

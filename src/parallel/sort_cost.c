@@ -245,8 +245,6 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 	cpu_batches(sort, keys, bounded ? 2 * bound : n, batches);
 	spill = spill_ns(sort, keys, batches);
 	cpu_facts(sort, keys, bounded ? stored : batches->rows, participants, &facts);
-	/* a sort asks for newer constants; reading the file's time for each path would double the planner's time */
-	gpusort_model_refresh(0);
 	gpusort_route_decide(&facts, &decision);
 	kernel_us = decision.predicted_us * (bounded ? 1 : batches->n);
 	cost->sort_us = kernel_us +

@@ -3,11 +3,11 @@
  *	  Measures the speed of GPUs and of the CPU, for the cost models.
  *
  * The library's costs are those of one kind of GPU on one kind of bus, and the cost
- * model of the CPU is that of one kind of processor.  So each device is measured when
- * a process has opened it (gpusort.device_learn), and on request (measure_asked).  A
- * measurement consists of steps of some milliseconds.  A step starts only while there is
- * no job, and only if the previous step of its kind predicts a short time.  So a sort waits
- * at most for one step.  The library's costs apply until all steps are done.
+ * model of the CPU is that of one kind of processor.  So each device is measured once a
+ * process has opened it (gpusort.device_learn).  A measurement consists of steps of some
+ * milliseconds.  A step starts only while there is no job, and only if the previous step of
+ * its kind predicts a short time.  So a sort waits at most for one step.  The library's
+ * costs apply until all steps are done.
  *
  * The CPU is measured with three sorts, one for each record format, as steps of the
  * first device.
@@ -56,9 +56,6 @@ typedef enum MeasureStep
 /* The measurement of a device. */
 typedef struct Measuring
 {
-	bool		initialised;	/* step and asked are set */
-	bool		begun;			/* measured at least once */
-	uint32		asked;			/* measure_asked when the measurement began */
 	int			step;			/* MeasureStep, or between two of them */
 	GpusortStream *stream;
 	GpusortEvent *from;
@@ -420,20 +417,10 @@ bool
 device_measure_step(const DeviceApi *api, int device)
 {
 	Measuring  *m = &measurings[device];
-	uint32		asked = pg_atomic_read_u32(&device_shared->measure_asked);
 	GpusortError err;
 	GpusortStatus status;
 
-	if (!m->initialised)
-	{
-		m->initialised = true;
-		m->step = MEASURE_END;
-		m->asked = asked;
-	}
-	/* once if gpusort.device_learn is on, and at each request */
-	if (m->step == MEASURE_END && (m->asked != asked || (!m->begun && device_shared->settings.learn)))
-		m->step = MEASURE_BEGIN;
-	if (m->step == MEASURE_END ||
+	if (m->step == MEASURE_END || (m->step == MEASURE_BEGIN && !device_shared->settings.learn) ||
 		algorithm_by_name(device_shared->algorithms[measured_algorithm()].name) == NULL)
 		return false;
 
@@ -441,11 +428,6 @@ device_measure_step(const DeviceApi *api, int device)
 	if (!process_memory_trylock(device))
 		return false;
 	memset(&err, 0, sizeof(err));
-	if (m->step == MEASURE_BEGIN)
-	{
-		m->begun = true;
-		m->asked = asked;
-	}
 	device_shared->life.at_device = device_shared->devices[device].index;
 	status = take_step(api, device, m, &err);
 	if (gpusort_is_broken(status))

@@ -400,7 +400,6 @@ typedef struct DeviceShared
 	/* release of idle devices; written by the supervisor, except as noted */
 	Latch	   *volatile supervisor;	/* NULL: no process will be started */
 	pg_atomic_uint32 asked;		/* set by backends: a sort needs a process */
-	pg_atomic_uint32 measure_asked; /* requests by backends to measure again */
 	volatile bool leave;		/* the process must end after its jobs */
 	volatile uint64 retry_us;	/* state NONE: next start; 0: never */
 	volatile double start_us;	/* duration of the last start; by the process */

@@ -110,7 +110,6 @@ init_shared(void)
 	pg_atomic_init_u32(&device_shared->wakeup.sleeping, 0);
 	pg_atomic_init_u32(&device_shared->asked, 0);
 	pg_atomic_init_u32(&device_shared->waiting, 0);
-	pg_atomic_init_u32(&device_shared->measure_asked, 0);
 	pg_atomic_init_u32(&device_shared->log.written, 0);
 	if (sem_init(&device_shared->wakeup.semaphore, 1, 0) != 0)
 		elog(FATAL, "could not create a semaphore: %m");

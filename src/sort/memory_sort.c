@@ -139,7 +139,6 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefu
 	facts.device = refusal->device;
 	facts.gpu.why_not = refusal->why_not;
 	facts.forced = gpusort_forced_algorithm();
-	gpusort_model_refresh(n);
 	device_learn_cpu_facts(&facts);
 	gpusort_route_sample(&facts, env->recs.ptr);
 	gpusort_route_decide(&facts, &decision);

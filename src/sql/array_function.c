@@ -505,7 +505,6 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	}
 	values.min = sum.min;
 	fill_facts(n, &sum, &facts);
-	gpusort_model_refresh(n);
 	device_learn_cpu_facts(&facts);
 	if (sort_array_on_device(&values, &facts, asked, out))
 		return;

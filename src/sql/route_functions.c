@@ -5,7 +5,6 @@
 #include "postgres.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "catalog/pg_type.h"
 #include "compat.h"
@@ -13,11 +12,8 @@
 #include "cost/store.h"
 #include "funcapi.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "service/service.h"
-#include "settings.h"
 #include "sql/sql_functions.h"
-#include "storage/latch.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/float.h"
@@ -26,9 +22,6 @@
 SQL_FUNCTION(gpusort_algorithms);
 SQL_FUNCTION(gpusort_route);
 SQL_FUNCTION(gpusort_calibrate);
-
-/* Memory of the calibration */
-#define CALIBRATE_WORKSPACE	((size_t) 256 * 1024 * 1024)
 
 const Algorithm *
 gpusort_algorithm_from_name(const char *name)
@@ -277,7 +270,6 @@ gpusort_route(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(3))
 		set_input_order(&facts, text_to_cstring(PG_GETARG_TEXT_PP(3)));
 
-	gpusort_model_refresh(SIZE_MAX);
 	device_learn_cpu_facts(&facts);
 	gpusort_route_decide(&facts, &decision);
 	gpusort_route_predict(&facts, predictions);
@@ -320,10 +312,6 @@ gpusort_route(PG_FUNCTION_ARGS)
  */
 
 SQL_FUNCTION(gpusort_device_model);
-
-/* Time that gpusort_calibrate() waits for the devices, and the polling interval. */
-#define CALIBRATE_PATIENCE_US	10e6
-#define CALIBRATE_POLL_MS		10
 
 /* log2_rows < 0 and a measured NaN become NULL. */
 static void
@@ -379,147 +367,13 @@ gpusort_device_model(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* ------------------------------------------------------------------------
- * Calibration
- * ------------------------------------------------------------------------
- */
-
-/* log2_rows < 0 becomes NULL. */
-static void
-put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows, double builtin,
-			 double measured)
-{
-	Datum		values[4];
-	bool		nulls[4] = {false, log2_rows < 0, false, false};
-
-	values[0] = CStringGetTextDatum(name);
-	values[1] = Int32GetDatum(log2_rows);
-	values[2] = Float8GetDatum(builtin);
-	values[3] = Float8GetDatum(measured);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-}
-
-/* Has the device been measured since the sequence number "before"? */
-static bool
-is_measured(int device, uint32 before)
-{
-	uint32		now = device_shared->devices[device].measurements;
-
-	return now % 2 == 0 && now > before;
-}
-
-static void
-put_measured(ReturnSetInfo *rsinfo, const LearnDevice *who)
-{
-	DeviceMeasured measured = *(const DeviceMeasured *) who->measured;
-	const GpusortCosts *costs = who->costs;
-
-#define PUT(name, log2_rows, library, value) \
-	do { \
-		if ((value) > 0) \
-			put_constant(rsinfo, psprintf("gpu%d_%s", who->number, name), log2_rows, library, value); \
-	} while (0)
-
-	PUT("up", -1, costs->copy_ns, measured.up_ns);
-	PUT("down", -1, costs->copy_ns, measured.down_ns);
-	PUT("up_1MB", -1, costs->copy_ns, measured.up_small_ns);
-	PUT("down_1MB", -1, costs->copy_ns, measured.down_small_ns);
-	PUT("launches", -1, costs->job_us * 1000, measured.launch_us * 1000);
-	for (int w = 0; w < 3; w++)
-	{
-		for (int size = 0; size < DEVICE_MEASURED_SIZES; size++)
-		{
-			int			log2_rows = DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size;
-			RouteFacts	facts = {.n = (size_t) 1 << log2_rows};
-
-			facts.gpu.key_width = facts.gpu.key_bits = 32 << w;
-			facts.gpu.costs = costs;
-			PUT(gpu_part_names[GPU_PART_SORT + w * GPU_SORT_SIZES], log2_rows,
-				gpu_sort_us((AlgorithmId) measured.algorithm, &facts) * 1000 / facts.n,
-				measured.sort_us[w][size] * 1000 / facts.n);
-		}
-	}
-#undef PUT
-}
-
 /*
- * Requests a measurement of every GPU, waits for it, forgets the factors that jobs taught,
- * and returns the measured figures beside the library's costs: nanoseconds per byte, per
- * job or per row.
- */
-static void
-calibrate_devices(ReturnSetInfo *rsinfo)
-{
-	uint64		start = device_now_us();
-	uint32		before;
-
-	if (device_bring_back(CALIBRATE_PATIENCE_US) != DEVICE_STATE_READY)
-		return;
-	before = device_shared->measurements;
-	pg_atomic_fetch_add_u32(&device_shared->measure_asked, 1);
-	device_wake_process();
-	for (int d = 0; d < device_shared->ndevices; d++)
-	{
-		LearnDevice who;
-
-		while (!is_measured(d, before) && (double) (device_now_us() - start) < CALIBRATE_PATIENCE_US)
-		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 CALIBRATE_POLL_MS, device_room_event());
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-		}
-		if (!device_learn_who(d, &who))
-			continue;
-		if (!is_measured(d, before))
-		{
-			ereport(WARNING,
-					(errmsg("device %d was busy and has not been measured", who.number)));
-			continue;
-		}
-		gpusort_learn_forget(&who);
-		put_measured(rsinfo, &who);
-	}
-}
-
-static bool
-calibration_interrupted(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
-	return false;
-}
-
-/*
- * gpusort_calibrate(OUT constant text, OUT log2_rows int, OUT built_in float8,
- *					 OUT measured float8)
- *
- * Measures the CPU and the GPUs, stores the constants, and returns them beside the
- * built-in ones.
+ * gpusort_calibrate() of version 1.0 measured constants of the cost models.  It stays for those
+ * who use it, and returns no rows.
  */
 Datum
 gpusort_calibrate(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	RouteModel	model;
-	char	   *workspace;
-
 	InitMaterializedSRF(fcinfo, 0);
-
-	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
-									   CALIBRATE_WORKSPACE + 64);
-	model_calibrate(&model, (void *) TYPEALIGN(64, workspace),
-					CALIBRATE_WORKSPACE, calibration_interrupted, NULL);
-	pfree(workspace);
-	gpusort_model_store(&model);
-
-	for (int curve = 0; curve < MODEL_CURVES; curve++)
-		for (int sample_point = 0; sample_point < MODEL_POINTS; sample_point++)
-			put_constant(rsinfo, model_curve_names[curve], MODEL_POINT_FIRST + MODEL_POINT_STEP * sample_point,
-						 route_model_builtin.curve[curve][sample_point],
-						 model.curve[curve][sample_point]);
-	for (int i = 0; i < MODEL_SCALARS; i++)
-		put_constant(rsinfo, model_scalar_names[i], -1,
-					 route_model_builtin.scalar[i], model.scalar[i]);
-	calibrate_devices(rsinfo);
 	return (Datum) 0;
 }

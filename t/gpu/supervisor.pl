@@ -77,15 +77,12 @@ sub process_restarts
 
 # a device does not get the measured values of the device that had its place before
 {
-	# the second device's speed changes, and the service does not measure
+	# the first device alone is measured again, so that it has another value than the second
 	fake_device_is('DEVICES=2', 'COPY_TIMES=7');
-	set('gpusort.device_learn = off', "gpusort.device = '0'");
-	ok($node->poll_query_until('postgres',
-		"SELECT count(*) = 1 AND bool_and(state = 'ready') FROM gpusort_devices()"), 'one device');
-	# measured by the session, so that the first device has another value than the second
-	value('SELECT count(*) FROM gpusort_calibrate()');
-	is(value("SELECT round(measured) FROM gpusort_device_model() WHERE part = 'up'"), 7, 'the first device has 7');
-	set("gpusort.device = '1'");
+	set("gpusort.device = '0'");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 AND bool_and(round(measured) = 7) FROM "
+		. "gpusort_device_model() WHERE part = 'up'"), 'the first device has 7');
+	set('gpusort.device_learn = off', "gpusort.device = '1'");
 	ok($node->poll_query_until('postgres', "SELECT bool_and(device = 1 AND state = 'ready') FROM "
 		. "gpusort_devices()"), 'the second device alone');
 	is(value("SELECT round(measured) FROM gpusort_device_model() WHERE part = 'up'"), 100,

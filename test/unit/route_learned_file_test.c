@@ -1,8 +1,28 @@
 /*
  * route_learned_file_test.c
- *	  Tests the lines of the learned file that name the devices.
+ *	  Tests the first lines of the learned file, and those that name the devices.
  */
 #include "route_test.h"
+
+/* A file of another version or another machine is recognized. */
+static void
+test_head(void)
+{
+	char		text[2 * MACHINE_NAME_SIZE];
+	StoreText	to = {.out = text,.end = text + sizeof(text)};
+	StoreText	from = {.in = text};
+	char	   *machine;
+
+	CHECK(text_head(&to, LEARN_TEXT_HEAD) == STORE_TEXT_OK && to.out == text + strlen(text));
+	CHECK(text_head(&from, LEARN_TEXT_HEAD) == STORE_TEXT_OK && *from.in == '\0');
+	machine = strchr(text, '\n') + 1;
+	machine[0] ^= 1;
+	from.in = text;
+	CHECK(text_head(&from, LEARN_TEXT_HEAD) == STORE_TEXT_OTHER_MACHINE);
+	machine[-1] = ' ';
+	from.in = text;
+	CHECK(text_head(&from, LEARN_TEXT_HEAD) == STORE_TEXT_BAD);
+}
 
 /* A device of any name is written to the file and recognized when read. */
 void
@@ -18,6 +38,7 @@ route_learned_file_tests(void)
 	char		text[2 * GPU_SECTION_SIZE];
 	StoreText	too_long = {.in = text};
 
+	test_head();
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 	{
 		StoreText	to = {.out = text,.end = text + GPU_SECTION_SIZE};
