@@ -39,8 +39,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "calibrate.h"
 #include "kernel/team.h"
-#include "cost/cost_internal.h"
 
 #define MAX_LIST	32
 #define MAX_CELLS	8192

@@ -210,19 +210,9 @@ typedef struct RouteModel
 	double		scalar[MODEL_SCALARS];
 } RouteModel;
 
-extern const char *const model_curve_names[MODEL_CURVES];
-
 /* The constants in use.  They point to the built-in ones at first. */
 extern const RouteModel *route_model;
 extern const RouteModel route_model_builtin;
-
-/*
- * Measures the constants on this machine.  workspace is 64-byte aligned.  Sample
- * points whose input exceeds the workspace are scaled from the built-in curves.
- * interrupted() as in SortProblem.
- */
-extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t size,
-								  bool (*interrupted) (void *), void *arg);
 
 /* ------------------------------------------------------------------------
  * Correction factors

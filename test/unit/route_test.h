@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../bench/cpu/calibrate.h"
 #include "../../cuda/costs_h200.h"
-#include "cost/cost_internal.h"
 
 extern int	failures;
 

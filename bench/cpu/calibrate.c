@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cost/cost_internal.h"
+#include "calibrate.h"
 #include "kernel/team.h"
 
 /* Least time and least number of repetitions of one measurement. */
