@@ -63,10 +63,8 @@ typedef struct Calibration
 	char	   *scratch;
 	size_t		room;			/* bytes of recs */
 	size_t		scratch_room;	/* bytes of scratch; larger, because of tables */
-	bool		(*interrupted) (void *arg);
-	void	   *interrupted_arg;
 	SortTeam   *team;			/* set only while measure_team() runs */
-	SortStatus	status;			/* SORT_OK until the calibration is stopped */
+	SortStatus	status;			/* SORT_OK until a kernel fails */
 } Calibration;
 
 /* Processor time for one thread, which excludes other processes; wall clock for a team. */
@@ -92,8 +90,6 @@ fill_problem(const Calibration *cal, const Algorithm *algorithm, size_t n, int k
 	problem->recs = recs;
 	problem->scratch = cal->scratch;
 	problem->team = cal->team;
-	problem->interrupted = cal->interrupted;
-	problem->interrupted_arg = cal->interrupted_arg;
 	return algorithm_takes(algorithm, problem->format) &&
 		algorithm->kernel->applies(problem, &why) &&
 		algorithm->kernel->scratch_bytes(problem) <= cal->scratch_room;
@@ -101,7 +97,7 @@ fill_problem(const Calibration *cal, const Algorithm *algorithm, size_t n, int k
 
 /*
  * Nanoseconds per record of an algorithm.  UNMEASURED if it cannot sort the input,
- * the workspace is too small, or the calibration is stopped.
+ * the workspace is too small, or a kernel failed.
  */
 static double
 measure_kernel(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
@@ -122,8 +118,6 @@ measure_kernel(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
 	{
 		double		us;
 
-		if (cal->interrupted != NULL && cal->interrupted(cal->interrupted_arg))
-			cal->status = SORT_STOPPED;
 		if (cal->status != SORT_OK)
 			return UNMEASURED;
 
@@ -225,10 +219,7 @@ separate_drops(Calibration *cal, RouteModel *model)
 	}
 }
 
-/*
- * Measures MODEL_TEAM_SHARE with a team of two.  It takes milliseconds, and it cannot
- * be interrupted, because an interrupt would leak the team's threads.
- */
+/* Measures MODEL_TEAM_SHARE with a team of two. */
 static void
 measure_team(const Calibration *cal, RouteModel *model)
 {
@@ -239,7 +230,6 @@ measure_team(const Calibration *cal, RouteModel *model)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		return;
-	team_cal.interrupted = NULL;
 	team_cal.team = sort_thread_team_create(1);
 	if (team_cal.team == NULL)
 		return;
@@ -287,8 +277,7 @@ extrapolate(RouteModel *model)
 }
 
 SortStatus
-model_calibrate(RouteModel *model, void *workspace, size_t size,
-				bool (*interrupted) (void *), void *arg)
+model_calibrate(RouteModel *model, void *workspace, size_t size)
 {
 	Calibration cal = {0};
 	RouteModel	measured = route_model_builtin;
@@ -297,8 +286,6 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 	cal.scratch_room = size - cal.room;
 	cal.recs = workspace;
 	cal.scratch = cal.recs + cal.room;
-	cal.interrupted = interrupted;
-	cal.interrupted_arg = arg;
 	cal.status = SORT_OK;
 
 	/* huge pages, as for sorts; memset(), because the first touch is no kernel's time */

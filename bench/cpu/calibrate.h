@@ -10,10 +10,8 @@
 /*
  * Measures the constants on this machine.  workspace is 64-byte aligned.  Sample
  * points whose input exceeds the workspace are scaled from the built-in curves.
- * interrupted() as in SortProblem.
  */
-extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t size,
-								  bool (*interrupted) (void *), void *arg);
+extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t size);
 
 extern const char *const model_curve_names[MODEL_CURVES];
 

@@ -9,8 +9,8 @@
  * cell is above the bound (1.25), and 2 if a kernel sorted wrongly, which is
  * checked after every repetition.
  *
- * This is a benchmark and no test: times on a busy machine, or with constants of
- * another machine, can miss the bound without a fault of the code.
+ * This is a benchmark and no test: times on a busy machine can miss the bound without
+ * a fault of the code.
  * test/unit/route_test.c tests that the router follows its model; this program
  * compares the model with the machine.
  *
@@ -25,6 +25,7 @@
  *	--grain-us X		ignore smaller differences (default 0.2)
  *	--format csv|worst	every cell, or only a summary and the worst cells
  *	--constants			print the model's constants as C and exit
+ *	--portable			kernels without vector instructions
  *
  * A time is the least of several repetitions.  Below 32768 records a cell has
  * many inputs, sorted one after the other, because one input is too short for
@@ -40,6 +41,7 @@
 #include <time.h>
 
 #include "calibrate.h"
+#include "kernel/isa.h"
 #include "kernel/team.h"
 
 #define MAX_LIST	32
@@ -354,7 +356,7 @@ calibrate(void)
 	time_t		start = time(NULL);
 	static RouteModel model;
 
-	if (model_calibrate(&model, workspace, size, NULL, NULL) != SORT_OK)
+	if (model_calibrate(&model, workspace, size) != SORT_OK)
 		die("calibration failed", NULL);
 	route_model = &model;
 	fprintf(stderr, "calibrated in %d s\n", (int) (time(NULL) - start));
@@ -383,6 +385,11 @@ parse_options(Options *opt, int argc, char **argv)
 		if (strcmp(name, "--calibrate") == 0)
 		{
 			opt->calibrate = true;
+			continue;
+		}
+		if (strcmp(name, "--portable") == 0)
+		{
+			sort_isa_force(SORT_ISA_PORTABLE);
 			continue;
 		}
 		if (strcmp(name, "--constants") == 0)

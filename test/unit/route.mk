@@ -16,7 +16,7 @@ endif
 ROUTE_SRCS = src/cost/router.c src/cost/cpu_model.c src/cost/gpu_model.c src/cost/key_sample.c \
 	src/cost/factor.c src/cost/store_text.c bench/cpu/calibrate.c
 ROUTE_HDRS = $(wildcard src/cost/*.h src/service/*.h) bench/cpu/calibrate.h
-ROUTE_GRID ?= --calibrate --format worst
+ROUTE_GRID ?= --format worst
 
 .PHONY: unit-route bench-route bench-gpu-choices
 

@@ -134,34 +134,15 @@ test_scattered(void)
 	free(recs);
 }
 
-static int	polls_left;
-
-static bool
-stop_later(void *arg)
-{
-	(void) arg;
-	return polls_left-- <= 0;
-}
-
 static void
 test_calibrate(void)
 {
 	size_t		size = (size_t) 1 << 18;
 	void	   *workspace = aligned_alloc(64, size);
 	RouteModel	model;
-	RouteModel	before;
-
-	/* stopped at once and half-way: the model is unchanged */
-	memset(&model, 0x5A, sizeof(model));
-	memcpy(&before, &model, sizeof(model));
-	polls_left = 0;
-	CHECK(model_calibrate(&model, workspace, size, stop_later, NULL) == SORT_STOPPED);
-	polls_left = 300;
-	CHECK(model_calibrate(&model, workspace, size, stop_later, NULL) == SORT_STOPPED);
-	CHECK(memcmp(&before, &model, sizeof(model)) == 0);
 
 	/* with a small workspace, large sizes keep the built-in costs */
-	CHECK(model_calibrate(&model, workspace, size, NULL, NULL) == SORT_OK);
+	CHECK(model_calibrate(&model, workspace, size) == SORT_OK);
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_POINTS; k++)
 			CHECK(model.curve[c][k] >= 0 && model.curve[c][k] <= 1e6);
