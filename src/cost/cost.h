@@ -96,7 +96,7 @@ typedef struct RouteFacts
 	size_t		memory;			/* bytes available for scratch; 0: no limit */
 	int			threads;		/* team size; 0 and 1: the caller alone */
 	double		cpu_factor;		/* correction factor of the CPU model; 0: none */
-	uint64_t	cpu_sorts;		/* sorts that taught it */
+	uint32_t	cpu_sorts;		/* sorts that taught it */
 	DeviceState device;
 	RouteGpu	gpu;
 
@@ -238,23 +238,12 @@ typedef struct Factor
 	int64_t		seen;			/* time of the last such job, in seconds */
 } Factor;
 
-/* ------------------------------------------------------------------------
- * Correction factors of the CPU model
- *
- * The model's constants come from another processor.  Correction factors adapt them to
- * this one and to its present load: one for each record format and size.  A format without observations uses the
- * factors of the nearest format.
- * ------------------------------------------------------------------------
+/*
+ * The CPU model's constants come from another processor.  One factor adapts them to this
+ * one and to its present load.  Smaller sorts neither teach nor use it: they never go to
+ * a GPU.
  */
-
-/* Smaller sorts neither teach nor use factors: they never go to a GPU. */
 #define CPU_LEARN_ROWS		8192
-
-typedef struct CpuLearned
-{
-	Factor		sizes[3][FACTOR_SIZES]; /* by SortRecFormat */
-	uint64_t	sorts;			/* sorts that taught */
-} CpuLearned;
 
 /* ------------------------------------------------------------------------
  * Key distribution, from a sample

@@ -145,12 +145,9 @@ extern double factor_now(const Factor *factor, int64_t now, const FactorRule *ru
 extern void factor_learn(Factor *factor, bool known, double log_observed, int64_t now,
 						 const FactorRule *rule);
 
-/*
- * Learns from a job of this many rows, for an array of factors by size.  fallback
- * is the logarithm to start from if no size is known; NULL: none.
- */
-extern void factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double log_observed,
-							   int64_t now, const FactorRule *rule);
+/* Learns from a job of this many rows, for an array of factors by size. */
+extern void factor_sizes_learn(Factor *sizes, double rows, double log_observed, int64_t now,
+							   const FactorRule *rule);
 
 /* Index of the known size nearest to this one; -1: none is known. */
 extern int	factor_known_size(const Factor *sizes, int size);
@@ -159,25 +156,24 @@ extern int	factor_known_size(const Factor *sizes, int size);
 extern double factor_size_of(double rows, int *first);
 
 /*
- * Factors of the CPU model.  All CPU kernels share one factor, so the choice between
- * CPU kernels depends on the model alone.  Only kernels that move every record teach;
- * presorted does not.
+ * Factor of the CPU model.  All CPU kernels share it, so the choice between CPU kernels
+ * depends on the model alone.  Only kernels that move every record teach; presorted
+ * does not.
  *
  * Observations are wall-clock times, because they include every cause of delay:
  * oversubscription, cgroup limits, hyperthreads, memory bandwidth.  Load passes, so
- * factors decay quickly.
+ * the factor decays quickly.
  */
-#define CPU_FADE_SECONDS	60.0
 
-/* Takes in a measurement of the processor, relative to the model in use. */
-extern void cpu_learn_measured(CpuLearned *learned, const CpuMeasured *measured);
+/* Takes in a measurement of the processor (CpuMeasured). */
+extern void cpu_learn_measured(Factor *cpu, double sort_us);
 
 /* Learns from a kernel that sorted facts->n records in took_us of wall-clock time. */
-extern void cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts *facts,
+extern void cpu_learn_sort(Factor *cpu, const Algorithm *algorithm, const RouteFacts *facts,
 						   double took_us, int64_t now);
 
-/* RouteFacts.cpu_factor for the format and number of rows of these facts. */
-extern double cpu_learn_factor(const CpuLearned *learned, const RouteFacts *facts, int64_t now);
+/* RouteFacts.cpu_factor. */
+extern double cpu_learn_factor(const Factor *cpu, int64_t now);
 
 /* Upper limit of GpuLearned.load. */
 #define GPU_LOAD_MAX		4.0
@@ -250,10 +246,10 @@ extern StoreTextStatus text_head(StoreText *text, const char *head);
 #define LEARN_TEXT_HEAD		"gpusort learned 2\n"
 
 /* Most bytes that cpu_learn_text() and gpu_learn_text() write. */
-#define CPU_LEARN_TEXT_SIZE	1536
+#define CPU_LEARN_TEXT_SIZE	128
 #define GPU_LEARN_TEXT_SIZE	2048
 
-extern bool cpu_learn_text(StoreText *text, CpuLearned *learned);
+extern bool cpu_learn_text(StoreText *text, Factor *cpu);
 
 #define GPU_LEARN_NAME		64
 

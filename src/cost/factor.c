@@ -1,6 +1,6 @@
 /*
  * factor.c
- *	  Correction factors of cost terms, and their use for the CPU model.
+ *	  Correction factors of cost terms, and the one of the CPU model.
  *
  * cost.h describes the learning rule.  A factor is kept as its logarithm, so that
  * "twice as long" and "half as long" are steps of one size.
@@ -95,10 +95,10 @@ factor_known_size(const Factor *sizes, int size)
 
 /*
  * The logarithm of the factor at this number of rows.  An unknown size uses the
- * nearest known one, or fallback.
+ * nearest known one.
  */
 static double
-factor_sizes_now(const Factor *sizes, double rows, double fallback, int64_t now, const FactorRule *rule)
+factor_sizes_now(const Factor *sizes, double rows, int64_t now, const FactorRule *rule)
 {
 	int			first;
 	double		past = factor_size_of(rows, &first);
@@ -108,7 +108,7 @@ factor_sizes_now(const Factor *sizes, double rows, double fallback, int64_t now,
 	{
 		int			from = factor_known_size(sizes, first + i);
 
-		at[i] = from < 0 ? fallback : factor_now(&sizes[from], now, rule);
+		at[i] = from < 0 ? 0 : factor_now(&sizes[from], now, rule);
 	}
 	return at[0] + (at[1] - at[0]) * past;
 }
@@ -119,8 +119,7 @@ factor_sizes_now(const Factor *sizes, double rows, double fallback, int64_t now,
  * it stays unknown, and the nearer one moves alone.
  */
 void
-factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double log_observed,
-				   int64_t now, const FactorRule *rule)
+factor_sizes_learn(Factor *sizes, double rows, double log_observed, int64_t now, const FactorRule *rule)
 {
 	int			first;
 	double		past = factor_size_of(rows, &first);
@@ -128,23 +127,22 @@ factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double lo
 	int			near = past >= 0.5;
 	int			from = factor_known_size(sizes, first + near);
 	bool		both = factor_is_known(&size[!near]);
-	double		start = fallback == NULL ? 0 : *fallback;
 	double		near_weight = near ? past : 1 - past;
 	double		far_weight = both ? 1 - near_weight : 0;
 	double		log_ratio;
 	double		by;
 
-	if (log_observed <= factor_sizes_now(sizes, rows, start, now, rule))
+	if (log_observed <= factor_sizes_now(sizes, rows, now, rule))
 	{
 		for (int i = 0; i < 2; i++)
 			size[i].log = factor_now(&size[i], now, rule);
 	}
-	log_ratio = log_observed - factor_sizes_now(sizes, rows, start, 0, rule);
+	log_ratio = log_observed - factor_sizes_now(sizes, rows, 0, rule);
 	if (!factor_is_known(&size[near]))
-		size[near].log = from >= 0 ? sizes[from].log : start;
+		size[near].log = from >= 0 ? sizes[from].log : 0;
 	if (!both)
 		near_weight = 1;
-	by = step_of(&size[near], from >= 0 || fallback != NULL, log_ratio, rule) /
+	by = step_of(&size[near], from >= 0, log_ratio, rule) /
 		(near_weight * near_weight + far_weight * far_weight);
 	move_factor(&size[near], by * near_weight, now);
 	if (both)
@@ -152,11 +150,9 @@ factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double lo
 }
 
 /* ------------------------------------------------------------------------
- * Correction factors of the CPU model
+ * Correction factor of the CPU model
  * ------------------------------------------------------------------------
  */
-
-#define FORMATS		CPU_MEASURED_FORMATS
 
 /*
  * The initial value is good (a measurement or the model itself), so the first
@@ -167,71 +163,39 @@ static const FactorRule cpu_rule = {
 	.least_share = 0.125,
 	.off_above = 1.25,
 	.off_below = 0.25,
-	.fade_s = CPU_FADE_SECONDS
+	.fade_s = 60
 };
 
-/* The logarithm for an unknown format: that of the nearest known format; 0 if none is known. */
-static double
-nearest_format(const CpuLearned *learned, int format, double rows, int64_t now)
-{
-	for (int distance = 1; distance < FORMATS; distance++)
-	{
-		for (int f = format - distance; f <= format + distance; f += 2 * distance)
-		{
-			if (f >= 0 && f < FORMATS && factor_known_size(learned->sizes[f], 0) >= 0)
-				return factor_sizes_now(learned->sizes[f], rows, 0, now, &cpu_rule);
-		}
-	}
-	return 0;
-}
-
 double
-cpu_learn_factor(const CpuLearned *learned, const RouteFacts *facts, int64_t now)
+cpu_learn_factor(const Factor *cpu, int64_t now)
 {
-	double		fallback = nearest_format(learned, facts->format, facts->n, now);
-
-	return exp(factor_sizes_now(learned->sizes[facts->format], facts->n, fallback, now, &cpu_rule));
+	return exp(factor_now(cpu, now, &cpu_rule));
 }
 
 void
-cpu_learn_measured(CpuLearned *learned, const CpuMeasured *measured)
+cpu_learn_measured(Factor *cpu, double sort_us)
 {
-	const Algorithm *radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
+	const RouteFacts facts = {
+		.n = (size_t) 1 << CPU_MEASURED_LOG2_ROWS,
+		.format = SORT_REC_64,
+		.end_bit = 64,
+		.rids_ascending = true
+	};
 
-	for (int f = 0; f < FORMATS; f++)
-	{
-		RouteFacts	facts = {0};
-		int			first;
-		double		past;
-
-		if (!(measured->sort_us[f] > 0))
-			continue;
-		facts.n = (size_t) 1 << CPU_MEASURED_LOG2_ROWS;
-		facts.format = (SortRecFormat) f;
-		facts.begin_bit = CPU_MEASURED_BEGIN_BIT(f);
-		facts.end_bit = CPU_MEASURED_END_BIT(f);
-		facts.rids_ascending = true;
-		past = factor_size_of(facts.n, &first);
-		factor_measured(&learned->sizes[f][first + (past >= 0.5)],
-						log(measured->sort_us[f] / model_predict_us(route_model, radix, &facts)));
-	}
+	if (sort_us > 0)
+		factor_measured(cpu, log(sort_us / model_predict_us(route_model, &sort_algorithms[ALGORITHM_CPU_RADIX],
+															&facts)));
 }
 
 void
-cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts *facts,
-			   double took_us, int64_t now)
+cpu_learn_sort(Factor *cpu, const Algorithm *algorithm, const RouteFacts *facts, double took_us, int64_t now)
 {
-	double		fallback;
 	double		model_us;
 
 	if (algorithm->place != ALGORITHM_ON_CPU || algorithm->id == ALGORITHM_PRESORTED ||
 		facts->n < CPU_LEARN_ROWS || !(took_us > 0))
 		return;
 	model_us = model_predict_us(route_model, algorithm, facts);
-	if (!(model_us > 0 && model_us < HUGE_VAL))
-		return;
-	fallback = nearest_format(learned, facts->format, facts->n, 0);
-	factor_sizes_learn(learned->sizes[facts->format], facts->n, &fallback, log(took_us / model_us), now,
-					   &cpu_rule);
-	learned->sorts++;
+	if (model_us > 0 && model_us < HUGE_VAL)
+		factor_learn(cpu, true, log(took_us / model_us), now, &cpu_rule);
 }

@@ -489,7 +489,7 @@ static void
 learn_sort(GpuLearned *learned, const RouteFacts *facts, double took_us, double library_us, int64_t now)
 {
 	factor_sizes_learn(&learned->part[GPU_PART_SORT + width_index(facts->gpu.key_width) * GPU_SORT_SIZES],
-					   facts->n, NULL, log(fmax(took_us, LEAST_US) / library_us), now, &gpu_rule);
+					   facts->n, log(fmax(took_us, LEAST_US) / library_us), now, &gpu_rule);
 }
 
 /*

@@ -106,10 +106,10 @@ typedef struct LearnEntry
 typedef struct StoreShared
 {
 	/* the lock protects all fields */
-	bool		cpu_changed;	/* the CPU's factors changed since the last save */
+	bool		cpu_changed;	/* the CPU's factor changed since the last save */
 	bool		gpu_changed;	/* devices' factors changed since the last save */
 	unsigned	cpu_times;		/* CpuMeasured.times that was taken in */
-	CpuLearned	cpu;
+	Factor		cpu;
 	LearnEntry	devices[LEARN_DEVICES]; /* by CUDA's device number */
 } StoreShared;
 
@@ -136,17 +136,9 @@ copy_measured(void *copy, const volatile void *measured, Size size, const volati
 }
 
 /* ------------------------------------------------------------------------
- * Correction factors of the CPU model
+ * Correction factor of the CPU model
  * ------------------------------------------------------------------------
  */
-
-static bool
-cpu_is_up_to_date(void)
-{
-	const volatile CpuMeasured *measured = &device_shared->cpu;
-
-	return shared->cpu_times == (measured->times & ~1u);
-}
 
 /* Takes the exclusive lock and takes in a new measurement. */
 static void
@@ -158,41 +150,31 @@ cpu_lock_up_to_date(void)
 	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
 	if (copy_measured(&copy, measured, sizeof(copy), &measured->times, &shared->cpu_times))
 	{
-		cpu_learn_measured(&shared->cpu, &copy);
+		cpu_learn_measured(&shared->cpu, copy.sort_us);
 		shared->cpu_changed = true;
 	}
-}
-
-/* Copies the factors; false if there are none. */
-static bool
-cpu_learned(CpuLearned *learned)
-{
-	bool		ready;
-
-	if (device_shared == NULL || !gpusort_device_learn)
-		return false;
-	LWLockAcquire(shared_lock, LW_SHARED);
-	ready = cpu_is_up_to_date();
-	if (ready)
-		*learned = shared->cpu;
-	LWLockRelease(shared_lock);
-	if (ready)
-		return true;
-	cpu_lock_up_to_date();
-	*learned = shared->cpu;
-	LWLockRelease(shared_lock);
-	return true;
 }
 
 void
 device_learn_cpu_facts(RouteFacts *facts)
 {
-	CpuLearned	learned;
+	bool		ready;
+	Factor		cpu;
 
-	if (facts->n < CPU_LEARN_ROWS || !cpu_learned(&learned))
+	if (facts->n < CPU_LEARN_ROWS || device_shared == NULL || !gpusort_device_learn)
 		return;
-	facts->cpu_factor = cpu_learn_factor(&learned, facts, (int64) time(NULL));
-	facts->cpu_sorts = learned.sorts;
+	LWLockAcquire(shared_lock, LW_SHARED);
+	ready = shared->cpu_times == (device_shared->cpu.times & ~1u);
+	cpu = shared->cpu;
+	LWLockRelease(shared_lock);
+	if (!ready)
+	{
+		cpu_lock_up_to_date();
+		cpu = shared->cpu;
+		LWLockRelease(shared_lock);
+	}
+	facts->cpu_factor = cpu_learn_factor(&cpu, (int64) time(NULL));
+	facts->cpu_sorts = cpu.jobs;
 }
 
 void
@@ -382,7 +364,7 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
  * ------------------------------------------------------------------------
  */
 
-/* Least interval between two saves, and if only the CPU's factors changed. */
+/* Least interval between two saves, and if only the CPU's factor changed. */
 #define SAVE_EVERY_S		10
 #define SAVE_CPU_EVERY_S	60
 
@@ -455,7 +437,7 @@ static void
 format_factors(StoreText *text)
 {
 	LearnEntry *entry = palloc(sizeof(LearnEntry));
-	CpuLearned	cpu;
+	Factor		cpu;
 
 	(void) text_head(text, LEARN_TEXT_HEAD);
 	LWLockAcquire(shared_lock, LW_SHARED);

@@ -14,13 +14,13 @@
 extern void gpusort_store_init(void);
 
 /* ------------------------------------------------------------------------
- * Correction factors of the CPU model, for all backends
+ * Correction factor of the CPU model, for all backends
  * ------------------------------------------------------------------------
  */
 
 /*
- * Sets the CPU's correction factor for facts->n records, from CPU_LEARN_ROWS on; not
- * without the GPU service or with gpusort.device_learn off.
+ * Sets the CPU's correction factor, from CPU_LEARN_ROWS on; not without the GPU service
+ * or with gpusort.device_learn off.
  */
 extern void device_learn_cpu_facts(RouteFacts *facts);
 

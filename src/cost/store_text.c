@@ -146,35 +146,10 @@ factor_text(StoreText *text, const char *name, Factor *factor)
 	return true;
 }
 
-/* A line of a name and a count. */
-static bool
-count_text(StoreText *text, const char *name, uint64_t *count)
-{
-	const double bounds[][2] = {{0, COUNT_MOST}};
-	double		value = (double) *count;
-
-	if (!text_line(text, name, 1, bounds, &value))
-		return false;
-	*count = (uint64_t) value;
-	return true;
-}
-
 bool
-cpu_learn_text(StoreText *text, CpuLearned *learned)
+cpu_learn_text(StoreText *text, Factor *cpu)
 {
-	static const char *const names[CPU_MEASURED_FORMATS] = {"cpu_packed", "cpu_64", "cpu_128"};
-
-	if (!count_text(text, "sorts", &learned->sorts))
-		return false;
-	for (int f = 0; f < CPU_MEASURED_FORMATS; f++)
-	{
-		for (int size = 0; size < FACTOR_SIZES; size++)
-		{
-			if (!factor_text(text, names[f], &learned->sizes[f][size]))
-				return false;
-		}
-	}
-	return true;
+	return factor_text(text, "cpu", cpu);
 }
 
 /* Names of the sort's parts are repeated for each size. */
@@ -190,13 +165,14 @@ _Static_assert(GPU_SORT_SIZES == 4, "names of the sort's parts");
 bool
 gpu_learn_text(StoreText *text, GpuLearned *learned)
 {
-	const double bounds[][2] = {{0, GPU_LOAD_MAX}, {0, UINT32_MAX}};
-	double		load[] = {learned->load, learned->load_jobs};
+	const double bounds[][2] = {{0, GPU_LOAD_MAX}, {0, UINT32_MAX}, {0, COUNT_MOST}};
+	double		load[] = {learned->load, learned->load_jobs, (double) learned->jobs};
 
-	if (!text_line(text, "load", 2, bounds, load) || !count_text(text, "jobs", &learned->jobs))
+	if (!text_line(text, "load", 3, bounds, load))
 		return false;
 	learned->load = load[0];
 	learned->load_jobs = (uint32_t) load[1];
+	learned->jobs = (uint64_t) load[2];
 	for (int p = 0; p < GPU_PARTS; p++)
 	{
 		if (!factor_text(text, gpu_part_names[p], &learned->part[p]))

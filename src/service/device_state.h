@@ -41,22 +41,14 @@ typedef struct DeviceMeasured
 	double		sort_us[3][DEVICE_MEASURED_SIZES];
 } DeviceMeasured;
 
-/* Sorts on the CPU are measured with this number of rows, for each SortRecFormat. */
+/* A sort on the CPU is measured with this number of random keys of 64 bits. */
 #define CPU_MEASURED_LOG2_ROWS	17
-#define CPU_MEASURED_FORMATS	3
-
-/*
- * First bit of the measured keys, and the bit after the last one.  Keys use all bits of
- * their format.  The packed format has a row id in its low bits.
- */
-#define CPU_MEASURED_BEGIN_BIT(format)	((format) == 0 ? 32 : 0)
-#define CPU_MEASURED_END_BIT(format)	((format) == 2 ? 128 : 64)
 
 typedef struct CpuMeasured
 {
 	/* version: 2 for each measurement; odd: being written */
 	unsigned	times;
-	double		sort_us[CPU_MEASURED_FORMATS];	/* keys of 32, 64, 128 bits */
+	double		sort_us;
 } CpuMeasured;
 
 #endif							/* GPUSORT_SERVICE_DEVICE_STATE_H */

@@ -9,12 +9,11 @@
  * its kind predicts a short time.  So a sort waits at most for one step.  The library's
  * costs apply until all steps are done.
  *
- * The CPU is measured with three sorts, one for each record format, as steps of the
- * first device.
+ * The CPU is measured with a sort, as a step of the first device.
  *
  * Memory policy: a step has device memory only while it runs, at most 1 / MEMORY_SHARE
  * of what jobs may take.  The pinned host memory (20 MB) stays from the first step to
- * the last.  The CPU's sorts use it, too.
+ * the last.  The CPU's sort uses it, too.
  *
  * On error: if device memory is short, the remaining steps are skipped.  After a CUDA
  * error the process ends, as for a job.
@@ -49,8 +48,8 @@ typedef enum MeasureStep
 	MEASURE_COPY_SMALL,
 	MEASURE_COPY_LARGE,
 	MEASURE_SORT,				/* + width * DEVICE_MEASURED_SIZES + size */
-	MEASURE_CPU = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES, /* + width */
-	MEASURE_END = MEASURE_CPU + 3
+	MEASURE_CPU = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES,
+	MEASURE_END
 } MeasureStep;
 
 /* The measurement of a device. */
@@ -62,7 +61,7 @@ typedef struct Measuring
 	GpusortEvent *to;
 	char	   *host;
 	DeviceMeasured measured;
-	CpuMeasured cpu;
+	double		cpu_sort_us;
 } Measuring;
 
 /* Device memory of a measured sort. */
@@ -106,7 +105,7 @@ begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 	pg_prng_state state;
 
 	memset(&m->measured, 0, sizeof(m->measured));
-	memset(&m->cpu, 0, sizeof(m->cpu));
+	m->cpu_sort_us = 0;
 	TRY(cuda->host_alloc(context, HOST_BYTES + HOST_RIDS_BYTES, (void **) &m->host, err));
 	TRY(cuda->stream_create(context, &m->stream, err));
 	TRY(cuda->event_create(context, &m->from, err));
@@ -245,67 +244,36 @@ time_sort(const DeviceApi *api, Measuring *m, const GpusortProblem *problem, con
 	return cuda->event_elapsed(m->from, m->to, sort_us, err);
 }
 
-/* Fills records with random words as keys. */
+/* Measures a radix sort on the CPU.  Its keys are the first words of the host memory. */
 static void
-fill_records(void *recs, SortRecFormat format, const uint64 *words)
-{
-	for (size_t i = 0; i < CPU_ROWS; i++)
-	{
-		SortKey		key = words[i];
-
-		if (format == SORT_REC_PACKED)
-			key >>= 32;
-		else if (format == SORT_REC_128)
-			key = key << 64 | words[CPU_ROWS + i];
-		sort_rec_set(recs, format, 32, i, key, (uint32) i);
-	}
-}
-
-/*
- * Microseconds of a CPU radix sort of this record format, with random words as keys and
- * "size" bytes of memory at "room".  0: there is too little memory.
- */
-static double
-cpu_sort_us(int width, const uint64 *words, char *room, uint64 size)
+measure_cpu(Measuring *m)
 {
 	const SortKernel *radix = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
-	SortRecFormat format = (SortRecFormat) width;
+	const uint64 *words = (const uint64 *) m->host;
+	char	   *room = m->host + CPU_ROWS * sizeof(uint64);
 	SortProblem problem;
-	double		least = 0;
 
 	memset(&problem, 0, sizeof(problem));
-	problem.format = format;
+	problem.format = SORT_REC_64;
 	problem.n = CPU_ROWS;
-	problem.begin_bit = CPU_MEASURED_BEGIN_BIT(format);
-	problem.end_bit = CPU_MEASURED_END_BIT(format);
+	problem.end_bit = 64;
 	problem.rids_ascending = true;
 	problem.recs = (void *) TYPEALIGN(64, room);
-	problem.scratch = (char *) problem.recs + TYPEALIGN(64, CPU_ROWS * sort_rec_size(format));
-	if ((char *) problem.scratch + radix->scratch_bytes(&problem) > room + size)
-		return 0;
+	problem.scratch = (char *) problem.recs + CPU_ROWS * sizeof(SortRec64);
+	Assert((char *) problem.scratch + radix->scratch_bytes(&problem) <= m->host + HOST_BYTES + HOST_RIDS_BYTES);
 	for (int i = 0; i < REPEATS; i++)
 	{
 		uint64		start;
 		double		us;
 
-		fill_records(problem.recs, format, words);
+		for (size_t row = 0; row < CPU_ROWS; row++)
+			sort_rec_set(problem.recs, SORT_REC_64, 0, row, words[row], (uint32) row);
 		start = device_now_us();
 		if (radix->run(&problem) != SORT_OK)
-			return 0;
+			return;
 		us = (double) (device_now_us() - start);
-		least = i == 0 ? us : Min(least, us);
+		m->cpu_sort_us = i == 0 ? us : Min(m->cpu_sort_us, us);
 	}
-	return least;
-}
-
-/* Measures a sort on the CPU.  Its keys are the first words of the host memory. */
-static void
-measure_cpu(Measuring *m, int width)
-{
-	const uint64 keys = 2 * sizeof(uint64) << CPU_MEASURED_LOG2_ROWS;
-
-	m->cpu.sort_us[width] = cpu_sort_us(width, (const uint64 *) m->host, m->host + keys,
-										HOST_BYTES + HOST_RIDS_BYTES - keys);
 }
 
 /* Measures a sort: least times of a complete job and of its sort. */
@@ -374,10 +342,8 @@ take_step(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 		case MEASURE_COPY_LARGE:
 			return measure_copies(api, device, m, COPY_LARGE, &to->up_ns, &to->down_ns, err);
 		case MEASURE_CPU:
-		case MEASURE_CPU + 1:
-		case MEASURE_CPU + 2:
 			if (device == 0)
-				measure_cpu(m, m->step - MEASURE_CPU);
+				measure_cpu(m);
 			return GPUSORT_OK;
 		default:
 			return measure_size(api, device, m, (m->step - MEASURE_SORT) / DEVICE_MEASURED_SIZES,
@@ -387,13 +353,13 @@ take_step(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 
 /* Publishes a measurement; CpuMeasured.times is odd meanwhile. */
 static void
-publish_cpu(const CpuMeasured *measured)
+publish_cpu(double sort_us)
 {
 	volatile CpuMeasured *cpu = &device_shared->cpu;
 
 	cpu->times++;
 	pg_memory_barrier();
-	memcpy((double *) cpu->sort_us, measured->sort_us, sizeof(measured->sort_us));
+	cpu->sort_us = sort_us;
 	pg_memory_barrier();
 	cpu->times++;
 }
@@ -439,8 +405,8 @@ device_measure_step(const DeviceApi *api, int device)
 	if (m->step == MEASURE_END)
 	{
 		end(api, device, m);
-		if (m->cpu.sort_us[0] > 0)
-			publish_cpu(&m->cpu);
+		if (m->cpu_sort_us > 0)
+			publish_cpu(m->cpu_sort_us);
 		publish(device, &m->measured);
 	}
 	process_memory_unlock(device);

@@ -186,8 +186,8 @@ prediction_words(const RouteFacts *facts, const RoutePrediction *p)
 		return facts->gpu.factors == NULL ? NULL : terms_words(facts, p);
 	if (facts->cpu_factor == 0)
 		return NULL;
-	return psprintf("%.2f times the model's %.2f ms, by %llu sorts", facts->cpu_factor,
-					p->us / facts->cpu_factor / 1000, (unsigned long long) facts->cpu_sorts);
+	return psprintf("%.2f times the model's %.2f ms, by %u sorts", facts->cpu_factor,
+					p->us / facts->cpu_factor / 1000, facts->cpu_sorts);
 }
 
 /* The reason for or against the algorithm, and the terms of its prediction; or NULL. */
