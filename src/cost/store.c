@@ -18,7 +18,6 @@
 
 #include "cost/cost_internal.h"
 #include "cost/store.h"
-#include "miscadmin.h"
 #include "service/service.h"
 #include "settings.h"
 #include "shared_memory.h"
@@ -31,8 +30,8 @@
 
 #define LEARN_FILE		"gpusort.learned"
 
-/* Suffix of a file that is being written, after the PID of the writing process. */
-#define UNFINISHED		".tmp"
+/* What is being written; only the supervisor writes.  After a crash it is overwritten. */
+#define UNFINISHED_FILE	LEARN_FILE ".tmp"
 
 #define LEARN_DEVICES	64
 #define LEARN_TEXT_MAX	(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + GPU_SECTION_SIZE) + CPU_LEARN_TEXT_SIZE + 1024)
@@ -45,44 +44,21 @@
 static void
 write_text(const char *text, Size len, bool durable)
 {
-	char		path[MAXPGPATH];
-	int			fd;
+	int			fd = OpenTransientFile(UNFINISHED_FILE, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
 	bool		written;
 
-	snprintf(path, sizeof(path), LEARN_FILE ".%d" UNFINISHED, MyProcPid);
-	fd = OpenTransientFile(path, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
 	if (fd >= 0)
 		errno = ENOSPC;			/* of a write that is cut short */
 	written = fd >= 0 && write(fd, text, len) == (ssize_t) len && (!durable || pg_fsync(fd) == 0);
 	if (fd >= 0 && CloseTransientFile(fd) != 0)
 		written = false;
-	if (written && (durable ? durable_rename(path, LEARN_FILE, LOG) : rename(path, LEARN_FILE)) == 0)
+	if (written &&
+		(durable ? durable_rename(UNFINISHED_FILE, LEARN_FILE, LOG) : rename(UNFINISHED_FILE, LEARN_FILE)) == 0)
 		return;
 	ereport(LOG,
 			(errcode_for_file_access(),
 			 errmsg("could not write file \"%s\": %m", LEARN_FILE)));
-	unlink(path);
-}
-
-/* Removes unfinished files of crashed processes, at the server's start. */
-static void
-remove_unfinished_text(void)
-{
-	DIR		   *dir = AllocateDir(".");
-	struct dirent *entry;
-
-	while ((entry = ReadDirExtended(dir, ".", LOG)) != NULL)
-	{
-		const char *name = entry->d_name;
-		size_t		length = strlen(name);
-
-		if (strncmp(name, "gpusort.", 8) == 0 && length > strlen(UNFINISHED) &&
-			strcmp(name + length - strlen(UNFINISHED), UNFINISHED) == 0 && unlink(name) != 0)
-			ereport(LOG,
-					(errcode_for_file_access(),
-					 errmsg("could not remove file \"%s\": %m", name)));
-	}
-	FreeDir(dir);
+	unlink(UNFINISHED_FILE);
 }
 
 /* ------------------------------------------------------------------------
@@ -500,13 +476,6 @@ save_factors(bool at_once)
  * Start
  * ------------------------------------------------------------------------
  */
-static void
-init_shared_factors(void)
-{
-	remove_unfinished_text();
-	load_factors();
-}
-
 void
 gpusort_store_init(void)
 {
@@ -515,7 +484,7 @@ gpusort_store_init(void)
 		.size = sizeof(StoreShared),
 		.lock = &shared_lock,
 		.lock_name = "gpusort_learn",
-		.init = init_shared_factors
+		.init = load_factors
 	};
 
 	device_supervisor_hook = save_factors;

@@ -178,21 +178,24 @@ $node->restart;
 	$node->append_conf('postgresql.conf', "gpusort.device_learn = off\nfsync = off\n");
 }
 
-# unfinished files of processes that crashed are removed; other files stay
+# an unfinished file of a supervisor that crashed is overwritten; an empty file, which a crash of the machine may leave,
+# is ignored
 {
-	my @unfinished = map { $node->data_dir . "/gpusort.$_" } 'learned.12345.tmp', 'model.99.tmp';
-	my @others = map { $node->data_dir . "/$_" } 'gpusort.mine', 'other.tmp';
+	my $learned = $node->data_dir . '/gpusort.learned';
 
-	append_to_file($_, "gpusort\n") for @unfinished, @others;
-	# an empty file, which a crash of the machine may leave
-	unlink $node->data_dir . '/gpusort.learned';
-	append_to_file($node->data_dir . '/gpusort.learned', '');
+	append_to_file("$learned.tmp", "unfinished\n" x 1000);
+	unlink $learned;
+	append_to_file($learned, '');
 	my $offset = -s $node->logfile;
+	$node->append_conf('postgresql.conf', "gpusort.device_learn = on\n");
 	$node->start;
-	is(scalar(grep { -e } @unfinished), 0, 'unfinished files are removed at the start');
-	is(scalar(grep { -e } @others), 2, 'other files stay');
+	device_ready($node, 'an empty file');
 	unlike(slurp_file($node->logfile, $offset), qr/gpusort cannot use file/, 'an empty file is ignored');
-	unlink @others;
+	ok(wait_until(sub { value('SELECT count(*) FROM gpusort_device_model()'); return -s $learned }),
+		'the file is written anew');
+	unlike(slurp_file($learned), qr/unfinished/, 'an unfinished file is overwritten');
+	ok(!-e "$learned.tmp", 'and renamed');
+	$node->append_conf('postgresql.conf', "gpusort.device_learn = off\n");
 }
 
 # a library that cannot be loaded: its name is shown only to roles that may read the setting
