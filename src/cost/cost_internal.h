@@ -28,8 +28,7 @@ extern double model_curve_at(const double *curve, size_t n);
 extern double model_merge_times(void);
 
 /* Predicted microseconds of an applicable CPU algorithm. */
-extern double model_predict_us(const RouteModel *model, const Algorithm *algorithm,
-							   const RouteFacts *facts);
+extern double model_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
 
 /* ------------------------------------------------------------------------
  * GPU model (gpu_model.c)

@@ -59,13 +59,19 @@ model_curve_at(const double *curve, size_t n)
 	return curve[sample_point] + (x - sample_point) * (curve[sample_point + 1] - curve[sample_point]);
 }
 
+/* Nanoseconds per record by this curve of the model. */
+static double
+curve_ns(int curve, size_t n)
+{
+	return model_curve_at(route_model->curve[curve], n);
+}
+
 /* Interpolates between curves of a kernel for key widths that are step bits apart. */
 static double
-between_widths(const RouteModel *model, int below, int above, double past, int step,
-			   size_t n)
+between_widths(int below, int above, double past, int step, size_t n)
 {
-	double		a = model_curve_at(model->curve[below], n);
-	double		b = model_curve_at(model->curve[above], n);
+	double		a = curve_ns(below, n);
+	double		b = curve_ns(above, n);
 
 	return a + (b - a) * past / step;
 }
@@ -82,7 +88,7 @@ model_merge_times(void)
 
 /* Nanoseconds per record of cpu_radix. */
 static double
-radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
+radix_ns(SortRecFormat format, int bits, size_t n)
 {
 	static const struct
 	{
@@ -95,13 +101,12 @@ radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
 	int			i = 1;
 
 	if (format != SORT_REC_PACKED || bits >= 32)
-		return model_curve_at(model->curve[MODEL_RADIX + format], n);
+		return curve_ns(MODEL_RADIX + format, n);
 	if (bits <= 8)
-		return model_curve_at(model->curve[MODEL_RADIX_8], n);
+		return curve_ns(MODEL_RADIX_8, n);
 	while (bits > widths[i].bits)
 		i++;
-	return between_widths(model, widths[i - 1].curve, widths[i].curve,
-						  bits - widths[i - 1].bits,
+	return between_widths(widths[i - 1].curve, widths[i].curve, bits - widths[i - 1].bits,
 						  widths[i].bits - widths[i - 1].bits, n);
 }
 
@@ -110,7 +115,7 @@ radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
  * they cost as much as keys of log2(D) bits.
  */
 static double
-counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
+counting_ns(int bits, uint64_t distinct, size_t n)
 {
 	double		used = bits;
 	int			i;
@@ -118,12 +123,11 @@ counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
 	if (distinct != 0)
 		used = fmin(used, rough_log2(distinct));
 	if (used <= 8)
-		return model_curve_at(model->curve[MODEL_COUNTING_8], n);
+		return curve_ns(MODEL_COUNTING_8, n);
 	i = (int) (used - 8) / 4;
 	if (i >= 4)
-		return model_curve_at(model->curve[MODEL_COUNTING_24], n);
-	return between_widths(model, MODEL_COUNTING_8 + i, MODEL_COUNTING_8 + i + 1,
-						  used - 8 - 4 * i, 4, n);
+		return curve_ns(MODEL_COUNTING_24, n);
+	return between_widths(MODEL_COUNTING_8 + i, MODEL_COUNTING_8 + i + 1, used - 8 - 4 * i, 4, n);
 }
 
 /*
@@ -134,20 +138,19 @@ counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
  * 2^long_run.
  */
 static double
-chain_ns(const RouteModel *model, const RouteFacts *facts, double log2_run,
-		 int short_run, int long_run)
+chain_ns(const RouteFacts *facts, double log2_run, int short_run, int long_run)
 {
 	double		share = (log2_run - short_run) / (long_run - short_run);
 
 	if (!facts->order_known || facts->scattered ||
 		facts->descents > facts->n / PRESORTED_PER_DESCENT)
 		return 0;
-	return model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, share));
+	return route_model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, share));
 }
 
 /* Nanoseconds of presorted for all records. */
 static double
-presorted_ns(const RouteModel *model, const RouteFacts *facts)
+presorted_ns(const RouteFacts *facts)
 {
 	size_t		n = facts->n;
 	SortRecFormat format = facts->format;
@@ -155,22 +158,20 @@ presorted_ns(const RouteModel *model, const RouteFacts *facts)
 	if (facts->descents == 0)
 		return 0;
 	if (facts->ascents == 0)
-		return n * model_curve_at(model->curve[MODEL_REVERSED + format], n);
+		return n * curve_ns(MODEL_REVERSED + format, n);
 	if (facts->descents < PRESORTED_MAX_RUNS)
-		return n * model_curve_at(model->curve[MODEL_RUNS + format], n) *
-			(facts->descents > 1 ? 2 : 1);
+		return n * curve_ns(MODEL_RUNS + format, n) * (facts->descents > 1 ? 2 : 1);
 	/* the kernel would search for records out of place and abandon the search */
 	if (facts->scattered)
 		return HUGE_VAL;
-	return n * model_curve_at(model->curve[MODEL_NEARLY + format], n) +
-		facts->descents * model->scalar[MODEL_DROP_NS];
+	return n * curve_ns(MODEL_NEARLY + format, n) + facts->descents * route_model->scalar[MODEL_DROP_NS];
 }
 
 /* Microseconds of a kernel that takes ns alone, by a team of this size (Amdahl's law). */
 static double
-team_us(const RouteModel *model, double ns, int team)
+team_us(double ns, int team)
 {
-	double		share = model->scalar[MODEL_TEAM_SHARE];
+	double		share = route_model->scalar[MODEL_TEAM_SHARE];
 
 	ns *= 1 - share + share / team;
 	return (ns + START_NS) / 1000;
@@ -184,66 +185,64 @@ team_size(const RouteFacts *facts)
 }
 
 static double
-cpu_radix_us(const RouteModel *model, const RouteFacts *facts)
+cpu_radix_us(const RouteFacts *facts)
 {
 	const size_t n = facts->n;
-	double		ns = radix_ns(model, facts->format, facts->end_bit - facts->begin_bit, n);
+	double		ns = radix_ns(facts->format, facts->end_bit - facts->begin_bit, n);
 
 	/* only the leading digits repeat: the cost begins late and is soon full */
-	ns += chain_ns(model, facts, rough_log2(n), 11, 16);
-	return team_us(model, n * ns, team_size(facts));
+	ns += chain_ns(facts, rough_log2(n), 11, 16);
+	return team_us(n * ns, team_size(facts));
 }
 
 static double
-cpu_merge_us(const RouteModel *model, const RouteFacts *facts)
+cpu_merge_us(const RouteFacts *facts)
 {
-	double		ns = model_curve_at(model->curve[MODEL_MERGE + facts->format], facts->n);
+	double		ns = curve_ns(MODEL_MERGE + facts->format, facts->n) * model_merge_times();
 
-	return team_us(model, facts->n * ns * model_merge_times(), team_size(facts));
+	return team_us(facts->n * ns, team_size(facts));
 }
 
 static double
-cpu_counting_us(const RouteModel *model, const RouteFacts *facts)
+cpu_counting_us(const RouteFacts *facts)
 {
 	const size_t n = facts->n;
 	const int	bits = facts->end_bit - facts->begin_bit;
 	int			team = team_size(facts);
 	double		ns;
 
-	ns = n * counting_ns(model, bits, facts->distinct, n) *
+	ns = n * counting_ns(bits, facts->distinct, n) *
 		sort_rec_size(facts->format) / sort_rec_size(SORT_REC_PACKED) +
-		ldexp(model->scalar[MODEL_CELL_NS], bits);
-	ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
+		ldexp(route_model->scalar[MODEL_CELL_NS], bits);
+	ns += n * chain_ns(facts, rough_log2(n) - bits, 2, 9);
 	/* each member has a table of its own, so a team needs enough records */
-	return team_us(model, ns, ldexp(team, bits) > n ? 1 : team);
+	return team_us(ns, ldexp(team, bits) > n ? 1 : team);
 }
 
 static double
-presorted_us(const RouteModel *model, const RouteFacts *facts)
+presorted_us(const RouteFacts *facts)
 {
-	return team_us(model, presorted_ns(model, facts), 1);
+	return team_us(presorted_ns(facts), 1);
 }
 
 /* gpu_predict_us() predicts GPU algorithms. */
 static double
-library_us(const RouteModel *model, const RouteFacts *facts)
+library_us(const RouteFacts *facts)
 {
-	(void) model;
 	(void) facts;
 	return HUGE_VAL;
 }
 
 double
-model_predict_us(const RouteModel *model, const Algorithm *algorithm,
-				 const RouteFacts *facts)
+model_predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
 #define ON_CPU(id, name)	[ALGORITHM_##id] = name##_us,
 #define ON_GPU(id, name)	[ALGORITHM_##id] = library_us,
-	static double (*const predict[ALGORITHM_COUNT]) (const RouteModel *, const RouteFacts *) = {
+	static double (*const predict[ALGORITHM_COUNT]) (const RouteFacts *) = {
 		ALGORITHMS(ON_CPU, ON_GPU)
 	};
 
-	return predict[algorithm->id] (model, facts);
+	return predict[algorithm->id] (facts);
 }
 
 /* ------------------------------------------------------------------------

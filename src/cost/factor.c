@@ -183,8 +183,7 @@ cpu_learn_measured(Factor *cpu, double sort_us)
 	};
 
 	if (sort_us > 0)
-		factor_measured(cpu, log(sort_us / model_predict_us(route_model, &sort_algorithms[ALGORITHM_CPU_RADIX],
-															&facts)));
+		factor_measured(cpu, log(sort_us / model_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts)));
 }
 
 void
@@ -195,7 +194,7 @@ cpu_learn_sort(Factor *cpu, const Algorithm *algorithm, const RouteFacts *facts,
 	if (algorithm->place != ALGORITHM_ON_CPU || algorithm->id == ALGORITHM_PRESORTED ||
 		facts->n < CPU_LEARN_ROWS || !(took_us > 0))
 		return;
-	model_us = model_predict_us(route_model, algorithm, facts);
+	model_us = model_predict_us(algorithm, facts);
 	if (model_us > 0 && model_us < HUGE_VAL)
 		factor_learn(cpu, true, log(took_us / model_us), now, &cpu_rule);
 }

@@ -125,7 +125,7 @@ choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
 
 		if (a->place != ALGORITHM_ON_CPU || !cpu_fits(a, facts, problem, &scratch, &why))
 			continue;
-		a_us = model_predict_us(route_model, a, facts);
+		a_us = model_predict_us(a, facts);
 		if (best == NULL || a_us < *us)
 		{
 			best = a;
@@ -155,7 +155,7 @@ decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision
 		if (!cpu_fits(forced, facts, problem, &scratch, &decision->forced_why_not))
 			return false;
 		if (facts->n >= ROUTE_TINY_ROWS)
-			decision->predicted_us = corrected_cpu_us(facts, model_predict_us(route_model, forced, facts));
+			decision->predicted_us = corrected_cpu_us(facts, model_predict_us(forced, facts));
 	}
 	decision->algorithm = forced;
 	return true;
@@ -210,7 +210,7 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 		if (a->place == ALGORITHM_ON_CPU)
 		{
 			if (cpu_fits(a, facts, &problem, &p.scratch, &p.why_not))
-				p.us = corrected_cpu_us(facts, model_predict_us(route_model, a, facts));
+				p.us = corrected_cpu_us(facts, model_predict_us(a, facts));
 		}
 		else if (gpu_fits(a, facts, &p.why_not))
 		{

@@ -15,7 +15,7 @@ static const Algorithm *const radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
 static int64_t
 sorts(Factor *cpu, const RouteFacts *facts, double times, int n, int64_t now)
 {
-	double		us = model_predict_us(route_model, radix, facts);
+	double		us = model_predict_us(radix, facts);
 
 	for (int i = 0; i < n; i++)
 		cpu_learn_sort(cpu, radix, facts, us * times, ++now);
@@ -62,7 +62,7 @@ test_learning(void)
 	memset(&cpu, 0, sizeof(cpu));
 	cpu_learn_measured(&cpu, 0);
 	CHECK(!factor_is_known(&cpu));
-	cpu_learn_measured(&cpu, 3 * model_predict_us(route_model, radix, &measured));
+	cpu_learn_measured(&cpu, 3 * model_predict_us(radix, &measured));
 	CHECK(cpu.jobs == 0 && is_about(cpu_learn_factor(&cpu, 0), 3));
 }
 

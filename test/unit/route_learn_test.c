@@ -141,7 +141,7 @@ measured_cpu(const Machine *machine)
 	Factor		cpu = {0};
 
 	cpu_learn_measured(&cpu, cpu_times(machine, &facts) *
-					   model_predict_us(route_model, &sort_algorithms[ALGORITHM_CPU_RADIX], &facts));
+					   model_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts));
 	return cpu;
 }
 
