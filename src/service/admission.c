@@ -422,11 +422,13 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 			LWLockRelease(device_lock);
 		}
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		device_end_wait();
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	device_end_wait();
 	return slot;
 }
 
