@@ -76,6 +76,7 @@ typedef struct DeviceProducer
 	DeviceJobSpec spec;
 	JobSecret	secret;			/* for the checksums of all participants' rows */
 	double		row_bytes;		/* expected bytes per row */
+	volatile bool given_up;		/* a participant cannot send its rows */
 
 	/*
 	 * common prefixes of strings; the first participant that has rows sets

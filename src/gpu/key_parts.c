@@ -411,6 +411,7 @@ static bool
 sort_part(DeviceKeys *dk, int p)
 {
 	DeviceParts *parts = dk->parts;
+	SortReport *report = &dk->env->report;
 
 	if (!sort_part_on_cpu(dk->env, dk->batch, &parts->split, p, dk->spec.key_bits))
 	{
@@ -418,7 +419,16 @@ sort_part(DeviceKeys *dk, int p)
 		return false;
 	}
 	parts->parts[p].sorted = true;
-	dk->env->report.parts_here++;
+	report->parts_here++;
+	/* the first job whose result comes reports its own method */
+	if (!report->sorted)
+	{
+		report->facts = dk->facts;
+		report->decision = dk->decision;
+		report->decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+		report->key_bits = dk->spec.key_bits;
+		report->sorted = true;
+	}
 	return true;
 }
 

@@ -200,11 +200,15 @@ open_producer(ProducerSink *sink)
 	return true;
 }
 
-/* Serves requests, and opens the producer; false if the device failed. */
+/*
+ * Serves requests, and opens the producer; false if the device failed, or if another participant
+ * has given up, since the sort begins again then.
+ */
 static inline bool
 prepare_put(ProducerSink *sink)
 {
-	if (sink->lead != NULL && unlikely(++sink->puts % SERVE_ROWS == 0) && !producer_serve(sink->lead))
+	if (unlikely(sink->producer->given_up) ||
+		(sink->lead != NULL && unlikely(++sink->puts % SERVE_ROWS == 0) && !producer_serve(sink->lead)))
 		return false;
 	return likely(sink->base.dev->job != NULL) || open_producer(sink);
 }
@@ -311,6 +315,7 @@ taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 		if (keys_differ(dev))
 			return answer;
 	}
+	sink->producer->given_up = true;
 	if (!dev->job->failed)
 		fail_producers(dev, answer == SINK_TAKEN ? "many rows have equal keys" :
 					   "a row does not fit the device's keys or chunks");

@@ -315,7 +315,9 @@ next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	char	   *chunk = device_job_next_down(dev->job, desc);
 	uint64		sum;
 
-	if (chunk == NULL && !dev->job->failed && returned != device_rows_down(dev))
+	/* the number of groups comes with the first chunk; there is at least one */
+	if (chunk == NULL && !dev->job->failed &&
+		(returned != device_rows_down(dev) || (returned == 0 && dev->rows > 0)))
 		device_job_fail(dev->job, DEVICE_TOO_FEW_ROWS);
 	else if (chunk == NULL && !dev->job->failed && !dev->spec.drop && stream->sum != dev->sum)
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);

@@ -399,6 +399,9 @@ device_room_event(void)
 	return event;
 }
 
+/* The last wait of this session ended without room, and no job has found room since. */
+static bool waited_in_vain = false;
+
 /* Looks for room until patience_us have passed. */
 static DeviceSlot *
 wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience_us,
@@ -429,6 +432,7 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 	}
 	PG_END_TRY();
 	device_end_wait();
+	waited_in_vain = slot == NULL;
 	return slot;
 }
 
@@ -445,8 +449,10 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	slot = try_open(spec, &request, word, why);
 	if (slot == NULL && !any_device())
 		*why = DEVICE_STATE_NONE;
-	may_wait = slot == NULL && patience_us > 0 && request.devices != 0 && !session_has_job();
+	may_wait = slot == NULL && patience_us > 0 && request.devices != 0 && !session_has_job() && !waited_in_vain;
 	LWLockRelease(device_lock);
+	if (slot != NULL)
+		waited_in_vain = false;
 	return may_wait ? wait_for_room(spec, &request, patience_us, word, why) : slot;
 }
 

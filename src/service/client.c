@@ -570,7 +570,8 @@ key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t rows, size
 
 	if (start == NULL)
 	{
-		if (!job->failed && left > 0)
+		/* the number of groups comes with the first chunk; there is at least one */
+		if (!job->failed && (left > 0 || received == 0))
 			device_job_fail(job, DEVICE_TOO_FEW_ROWS);
 		return false;
 	}

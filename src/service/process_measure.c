@@ -357,7 +357,8 @@ publish_cpu(double sort_us)
 {
 	volatile CpuMeasured *cpu = &device_shared->cpu;
 
-	cpu->times++;
+	/* it is odd already if a process died here */
+	cpu->times |= 1;
 	pg_memory_barrier();
 	cpu->sort_us = sort_us;
 	pg_memory_barrier();

@@ -148,7 +148,7 @@ for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down'
 	device_unused($node, "after $f");
 }
 like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"),
-	qr/parts, (\d+) sorted on the CPU/, 'the CPU sorts a part that finds no device memory');
+	qr/^Sort Route: cpu radix: .* parts, \d+ sorted on the CPU$/m, 'the CPU sorts a part that finds no device memory');
 
 # the device process is killed when the first chunk of a part has come: the CPU sorts the part, and only the rows behind
 # that chunk follow

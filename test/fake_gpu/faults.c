@@ -73,6 +73,7 @@ typedef enum Fault
 								 * exchanged */
 	FAULT_CORRUPT_GROUP,		/* a duplicate counts for another group */
 	FAULT_CORRUPT_LATE,			/* a row or key repeats in the second chunk */
+	FAULT_NO_GROUPS,			/* no key is left when duplicates are dropped */
 	FAULT_LINGER,				/* the end of a job is delayed */
 	FAULT_HOLD_LOCK,			/* the backend keeps the service's lock until
 								 * it is killed */
@@ -103,6 +104,7 @@ static const struct config_enum_entry fault_options[] = {
 	{"corrupt_swap", FAULT_CORRUPT_SWAP, false},
 	{"corrupt_group", FAULT_CORRUPT_GROUP, false},
 	{"corrupt_late", FAULT_CORRUPT_LATE, false},
+	{"no_groups", FAULT_NO_GROUPS, false},
 	{"linger", FAULT_LINGER, false},
 	{"hold_lock", FAULT_HOLD_LOCK, false},
 	{"late_leader", FAULT_LATE_LEADER, false},
@@ -497,6 +499,21 @@ fault_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem *p
 }
 
 static GpusortStatus
+fault_groups_run(GpusortStream *stream, const GpusortGroups *problem, uint64_t *groups, GpusortError *err)
+{
+	GpusortStatus status = wrapped->groups_run(stream, problem, groups, err);
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		if (jobs[i].fault == FAULT_NO_GROUPS && jobs[i].stream == stream && jobs[i].number == slot_of(&jobs[i])->number)
+			*groups = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return status;
+}
+
+static GpusortStatus
 fault_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err)
 {
 	pthread_mutex_lock(&lock);
@@ -614,6 +631,7 @@ cpu_abi_with_faults(const GpusortCudaApi *api)
 	with_faults.copy_in = fault_copy_in;
 	with_faults.copy_out = fault_copy_out;
 	with_faults.sort_run = fault_sort_run;
+	with_faults.groups_run = fault_groups_run;
 	return &with_faults;
 }
 
