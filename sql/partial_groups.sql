@@ -74,6 +74,25 @@ SELECT who_combines(q) ~ 'Feed' AS parallel, result FROM unnest(ARRAY[
 	'SELECT count(DISTINCT n), count(DISTINCT v) FROM parts',
 	'SELECT count(DISTINCT n) FILTER (WHERE v > 5) FROM parts',
 	'SELECT count(DISTINCT n), sum(f) > 0 FROM parts']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
+-- keys that workers may not compute, or that equal another column; a plan whose exchange does not pay
+CREATE TABLE parts_few AS SELECT i FROM generate_series(1, 3) i;
+SELECT result FROM unnest(ARRAY[
+	'SELECT v % 5, count(DISTINCT (n + pg_backend_pid()) % 1000) FROM parts GROUP BY 1',
+	'SELECT v % 5, md5(string_agg(s, '','' ORDER BY s || pg_backend_pid())) FROM parts WHERE id < 9000 GROUP BY 1',
+	'SELECT v, count(DISTINCT (SELECT max(i) FROM parts_few WHERE i < n)) FROM parts WHERE v < 30 GROUP BY v',
+	'SELECT id, rank() OVER (PARTITION BY v ORDER BY n + pg_backend_pid()) FROM parts',
+	'SELECT sum(p.n), count(DISTINCT o.n) FROM parts p JOIN parts o ON p.n = o.n AND o.id < 3000'])
+	q, LATERAL check_sort(q || ' ORDER BY 1, 2') r;
+SET parallel_setup_cost = 1;
+SET max_parallel_workers_per_gather = 4;
+CREATE TABLE parts_wide WITH (parallel_workers = 4) AS
+	SELECT (i::int8 * 7919 % 9000)::int AS n, repeat('x', 400) AS pad FROM generate_series(1, 40000) i;
+ANALYZE parts_wide;
+SELECT who_combines(q), result
+	FROM unnest(ARRAY['SELECT count(DISTINCT n) FROM parts_wide']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
+DROP TABLE parts_few, parts_wide;
+SET parallel_setup_cost = 0;
+SET max_parallel_workers_per_gather = 2;
 -- sorts that write runs
 SET work_mem = '64kB';
 SELECT result FROM check_sort('SELECT v, s, count(*), sum(n), avg(d) FROM parts GROUP BY v, s ORDER BY v, s');

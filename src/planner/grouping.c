@@ -371,8 +371,9 @@ add_above(const Grouping *grouping, Path *path, const Path *input, const Peer *p
 {
 	Cost		own = peer_cost(peer, group_us);
 
-	path->startup_cost = input->startup_cost;
 	path->total_cost = input->total_cost + own;
+	path->startup_cost = IsA(path, AggPath) && ((AggPath *) path)->aggstrategy == AGG_PLAIN ?
+		path->total_cost : input->startup_cost;
 	if (!path_has_target(path, grouping->path->pathtarget))
 		path = (Path *) create_projection_path(grouping->root, grouping->rel, path, grouping->path->pathtarget);
 	add_path(grouping->rel, path);
@@ -468,6 +469,7 @@ aggregate_order(const Grouping *grouping, const GroupPathExtraData *extra, int w
 		const Aggref *aggref = lfirst(lc);
 		List	   *clause;
 		List	   *pathkeys;
+		ListCell   *key;
 		ListCell   *column;
 
 		if (!IsA(aggref, Aggref))
@@ -475,16 +477,17 @@ aggregate_order(const Grouping *grouping, const GroupPathExtraData *extra, int w
 		clause = aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
 		if (clause == NIL)
 			continue;
-		foreach(column, clause)
-		{
-			if (!list_member(grouping->input->pathtarget->exprs,
-							 get_sortgroupclause_expr(lfirst(column), aggref->args)))
-				return NIL;
-		}
 		pathkeys = make_pathkeys_for_sortclauses(grouping->root, clause, aggref->args);
 		if (list_length(pathkeys) != list_length(clause) ||
 			(order != NIL && compare_pathkeys(order, pathkeys) != PATHKEYS_EQUAL))
 			return NIL;
+		/* not a column that is equal to this one */
+		forboth(key, pathkeys, column, clause)
+		{
+			if (!equal(sorted_column(lfirst(key), grouping->input),
+					   get_sortgroupclause_expr(lfirst(column), aggref->args)))
+				return NIL;
+		}
 		order = pathkeys;
 	}
 	return order;
@@ -516,10 +519,14 @@ offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
 		return;
 	group_facts(grouping, &facts);
 	facts.groups = 1;
-	aggregate_us = transition_us(grouping) + aggregate_node_us(&facts);
+	aggregate_us = Max(0, transition_us(grouping) + aggregate_node_us(&facts));
 	peer.own = path->total_cost - grouping->input->total_cost;
 	peer.us = serial.own_us + aggregate_us;
 	input = sort_offer_path(root, rel, &sort, &peer);
+	/* GpuSort Aggregate stands above an exchange only, and PostgreSQL's would sort again */
+	if (!exchange_pays(input->total_cost - sort.input->total_cost, sort.input->total_cost, input->rows,
+					   sort.input->parallel_workers, false))
+		return;
 	add_above(grouping, (Path *) create_agg_path(root, rel, input, rel->reltarget, AGG_PLAIN, AGGSPLIT_SIMPLE, NIL,
 												 (List *) extra->havingQual, &grouping->costs, 1),
 			  input, &peer, aggregate_us);

@@ -139,6 +139,9 @@ limit_is_constant(const Node *count, const Node *offset)
  */
 extern bool sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFacts *facts);
 
+/* The column of the path that a Sort of it has as this key; NULL: the key is computed for the sort. */
+extern const Expr *sorted_column(const PathKey *pathkey, const Path *path);
+
 /* A sort of ours that a path may stand on.  The caller sets the first three fields. */
 typedef struct SortOffer
 {
@@ -162,6 +165,13 @@ extern bool find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
 
 /* The path of the sort: a Sort, or a Gather Merge of Sorts. */
 extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer);
+
+/*
+ * Will the participants of a Gather Merge hand over their rows in sorted blocks?  own: its cost
+ * and that of the sorts below it; input: that of the partial plan below; rows: its rows; limited:
+ * below a LIMIT.
+ */
+extern bool exchange_pays(Cost own, Cost input, double rows, int workers, bool limited);
 
 /*
  * May a Gather of ours be the input of a node of this relation, above input_rel, whose cheapest

@@ -45,12 +45,6 @@
 #include "settings.h"
 #include "utils/lsyscache.h"
 
-/* Rows of a Gather for each of its workers from which an exchange of sorted blocks pays. */
-#define EXCHANGE_ROWS_WORKER	2000
-
-/* The share of the cost of PostgreSQL's parallel sort that such an exchange saves. */
-#define EXCHANGE_SAVES			0.6
-
 static planner_hook_type prev_planner_hook = NULL;
 
 /* What the ancestors of a node in the plan mean for it. */
@@ -206,26 +200,12 @@ plan_drop_duplicates(PlannedStmt *stmt)
 	child->targetlist = list_truncate(child->targetlist, kept);
 }
 
-/*
- * Should the participants of a Gather or Gather Merge hand over their rows in sorted blocks?
- * top: the Gather Merge, or the Sort above the Gather; input: the partial plan below the sort.
- *
- * The blocks of a few rows cost more memory than the tuple queues cost time.  A LIMIT lets the
- * participants share their cutoffs.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
- * only merges: then the exchange must save more than the leader's share of the input.  Without
- * a cost of starting workers the answer is always yes.
- */
+/* exchange_pays() for a finished plan.  top: the Gather Merge, or the Sort above the Gather. */
 static bool
-exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext context)
+plan_exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext context)
 {
-	Cost		own = top->total_cost - input->total_cost - parallel_setup_cost;
-
-	if (workers <= 0 || parallel_setup_cost == 0)
-		return workers > 0;
-	if (context.limit == NULL && top->plan_rows < (double) workers * EXCHANGE_ROWS_WORKER)
-		return false;
-	return workers < EXCHANGE_TWO_LEVEL_WORKERS || !parallel_leader_participation ||
-		EXCHANGE_SAVES * own >= input->total_cost / (workers + 1);
+	return exchange_pays(top->total_cost - input->total_cost, input->total_cost, top->plan_rows, workers,
+						 context.limit != NULL);
 }
 
 /* ------------------------------------------------------------------------
@@ -257,7 +237,7 @@ replace_sort(Sort *sort, NodeContext context)
 	{
 		Gather	   *gather = (Gather *) child;
 
-		if (exchange_pays(&sort->plan, gather->plan.lefttree, gather->num_workers, context))
+		if (plan_exchange_pays(&sort->plan, gather->plan.lefttree, gather->num_workers, context))
 			return parallel_sort_from_gather(sort, gather, keys, context.limit);
 	}
 	return sort_plan_make(sort, keys, context.limit);
@@ -284,7 +264,7 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, NodeContext context)
 
 	if (refusal != NULL)
 		log_refusal(sort, refusal);
-	else if (exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, context))
+	else if (plan_exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, context))
 		return parallel_sort_from_gather_merge(merge, sort, keys, context.limit);
 	else
 	{

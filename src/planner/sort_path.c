@@ -56,6 +56,12 @@
 /* The maximum number of workers must take at most this share of the default number's time. */
 #define MORE_WORKERS_MOST	0.95
 
+/* Rows of a Gather for each of its workers from which an exchange of sorted blocks pays. */
+#define EXCHANGE_ROWS_WORKER	2000
+
+/* The share of the cost of PostgreSQL's parallel sort that such an exchange saves. */
+#define EXCHANGE_SAVES			0.6
+
 const Path *
 path_below_projection(const Path *path)
 {
@@ -218,6 +224,40 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFa
 	return true;
 }
 
+const Expr *
+sorted_column(const PathKey *pathkey, const Path *path)
+{
+	ListCell   *lc;
+
+	if (pathkey->pk_eclass->ec_has_volatile)
+		return NULL;
+	foreach(lc, path->pathtarget->exprs)
+	{
+		if (find_ec_member_matching_expr(pathkey->pk_eclass, lfirst(lc), path->parent->relids) != NULL)
+			return lfirst(lc);
+	}
+	return NULL;
+}
+
+/*
+ * May workers sort the path's rows below a node of this relation?  If they may not run what the
+ * relation computes, the keys must not be computed for the sort.
+ */
+static bool
+workers_may_sort(const RelOptInfo *rel, List *pathkeys, const Path *path)
+{
+	ListCell   *lc;
+
+	if (rel->consider_parallel)
+		return true;
+	foreach(lc, pathkeys)
+	{
+		if (sorted_column(lfirst(lc), path) == NULL)
+			return false;
+	}
+	return true;
+}
+
 /* Sets the predicted times of an offer whose sort takes this time. */
 static void
 set_times(SortOffer *offer, const SortCostFacts *facts, double input_us)
@@ -323,7 +363,8 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	else
 		sort_cost_serial(&facts, &offer->time);
 	set_times(offer, &facts, us_of_cost(input->total_cost));
-	if (!gather_is_possible(root, rel, input_rel, input))
+	if (!gather_is_possible(root, rel, input_rel, input) ||
+		!workers_may_sort(rel, offer->pathkeys, linitial(input_rel->partial_pathlist)))
 		return true;
 
 	partial = linitial(input_rel->partial_pathlist);
@@ -359,6 +400,23 @@ sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, cons
 	path->startup_cost = sort->startup_cost + parallel_setup_cost;
 	path->total_cost = sort->total_cost + parallel_setup_cost;
 	return path;
+}
+
+/*
+ * The blocks of a few rows cost more memory than the tuple queues cost time.  A LIMIT lets the
+ * participants share their cutoffs.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
+ * only merges: then the exchange must save more than the leader's share of the input.  Without
+ * a cost of starting workers the answer is always yes.
+ */
+bool
+exchange_pays(Cost own, Cost input, double rows, int workers, bool limited)
+{
+	if (workers <= 0 || parallel_setup_cost == 0)
+		return workers > 0;
+	if (!limited && rows < (double) workers * EXCHANGE_ROWS_WORKER)
+		return false;
+	return workers < EXCHANGE_TWO_LEVEL_WORKERS || !parallel_leader_participation ||
+		EXCHANGE_SAVES * (own - parallel_setup_cost) >= input / (workers + 1);
 }
 
 /* ------------------------------------------------------------------------
