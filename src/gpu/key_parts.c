@@ -426,6 +426,8 @@ sort_part(DeviceKeys *dk, int p)
 		report->facts = dk->facts;
 		report->decision = dk->decision;
 		report->decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+		if (dk->facts.forced != NULL)
+			report->decision.forced_why_not = "the CPU sorted its parts";
 		report->key_bits = dk->spec.key_bits;
 		report->sorted = true;
 	}

@@ -432,7 +432,7 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 	}
 	PG_END_TRY();
 	device_end_wait();
-	waited_in_vain = slot == NULL;
+	waited_in_vain = slot == NULL && *why != DEVICE_STATE_NONE;
 	return slot;
 }
 
