@@ -96,7 +96,11 @@ sub tree
 {
 	my ($node) = @_;
 	my $name = name($node);
-	my $below = join ' ', map { tree($_) } inputs($node);
+	my @below = map { tree($_) } inputs($node);
+
+	# a parallel Append has its inputs by cost
+	@below = sort @below if $name =~ /^(Parallel )?Append$/;
+	my $below = join ' ', @below;
 
 	return $below
 	  if $name =~ /^(Sort|Incremental Sort|Unique|Group|Materialize|GpuSort( Feed| Incremental| Aggregate)?)$/
