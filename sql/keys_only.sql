@@ -136,4 +136,76 @@ ORDER BY n;
 RESET gpusort.algorithm;
 RESET gpusort.threads;
 
+-- Participants of a parallel sort send keys alone: with two workers, and with five, of which two merge the streams of
+-- the others; each has its own ranges of keys, and some have no rows.
+CREATE TABLE many AS SELECT * FROM bare, generate_series(1, 6) copy ORDER BY copy, seq;
+ANALYZE many;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET cpu_tuple_cost = 1;
+SET gpusort.plan_grouping = on;
+SET gpusort.plan_grouping_min_rows = 0;
+ALTER TABLE many SET (parallel_workers = 5);
+-- is the sort parallel, and does each participant that has rows send keys?
+CREATE FUNCTION sends_keys(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	participant bool := false;
+	keys bool := true;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ' || query LOOP
+		participant := participant OR line ~ 'GpuSort Feed';
+		IF participant AND line ~ 'Sort Route' AND line !~ ' 0 rows' THEN keys := keys AND line ~ 'keys only'; END IF;
+	END LOOP;
+	RETURN keys AND participant;
+END $$;
+SELECT cols, keys, mem, workers, c.*
+FROM (VALUES ('i2', 'i2'), ('i4', 'i4 DESC'), ('i8', 'i8 NULLS FIRST'), ('b', 'b DESC NULLS LAST'), ('c, d', 'd, c DESC'),
+	('i4, i2', 'i2 DESC, i4 NULLS FIRST'), ('b, c, i2', 'c, b DESC, i2'), ('i8, o', 'o, i8'), ('nothing', 'nothing'),
+	('nothing, b', 'nothing, b'), ('tz, m', 'm, tz'), ('ts', 'ts'), ('b, seven', 'seven, b DESC'), ('b, b, c', 'c, b'),
+	('copy, i8', 'copy, i8'), ('copy, i2', 'copy DESC, i2 DESC'), ('copy', 'copy'), ('i8, f8', 'i8, f8')) v (cols, keys),
+	unnest('{64kB,64MB}'::text[]) mem, unnest('{2,5}'::text[]) workers, set_config('work_mem', mem, false) s1,
+	set_config('max_parallel_workers_per_gather', workers, false) s2, check_keys('many', cols, keys) c
+WHERE c.result <> 'same' OR c.nodes <> 'GpuSort' OR
+	sends_keys(format('SELECT %s FROM many ORDER BY %s', cols, keys)) <> (cols !~ 'f8|tz, m|b, b');
+SELECT q, workers, c.result, sends_keys(q) FROM unnest(ARRAY[
+	'SELECT DISTINCT i4 FROM many', 'SELECT DISTINCT c, b FROM many', 'SELECT count(DISTINCT i4) FROM many',
+	'SELECT count(DISTINCT i4), count(DISTINCT i4) + 1 FROM many WHERE i4 IS NOT NULL',
+	'SELECT count(DISTINCT nothing) FROM many', 'SELECT count(DISTINCT i2), sum(DISTINCT i2) FROM many',
+	'SELECT count(DISTINCT i8) FROM many HAVING count(DISTINCT i8) > 5', 'SELECT count(DISTINCT i8) FROM many WHERE i2 = 5',
+	'SELECT x.i4 / 2 FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x'])
+		WITH ORDINALITY AS u (q, n), unnest('{2,5}'::text[]) workers,
+	set_config('max_parallel_workers_per_gather', workers, false), check_sort(q || ' ORDER BY 1') c
+ORDER BY n, workers;
+-- values counted by a sort in one process, with the NULL first, last, or not there
+SET max_parallel_workers_per_gather = 0;
+SELECT mem, q, c.result FROM unnest('{64kB,64MB}'::text[]) mem, set_config('work_mem', mem, false), unnest(ARRAY[
+	'SELECT count(DISTINCT i4) FROM many', 'SELECT count(DISTINCT i4) FROM many WHERE i4 > 0',
+	'SELECT count(DISTINCT nothing) FROM many', 'SELECT count(DISTINCT f8), count(DISTINCT f8) * 2 FROM many',
+	'SELECT count(DISTINCT x) FROM (SELECT i4 AS x FROM many ORDER BY i4 DESC OFFSET 0) s',
+	'SELECT count(DISTINCT i8::text) FROM many']) q, check_sort(q) c;
+-- fewer workers than planned, or none: the leader sorts rows
+SET max_parallel_workers_per_gather = 2;
+PREPARE keys AS SELECT md5(string_agg(i4::text, ',')) FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x;
+PREPARE numbers AS SELECT count(DISTINCT i4) FROM many;
+CREATE FUNCTION run_keys(workers int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	sum text;
+	number text;
+BEGIN
+	PERFORM set_config('max_parallel_workers', workers::text, false);
+	EXECUTE 'EXECUTE keys' INTO sum;
+	EXECUTE 'EXECUTE numbers' INTO number;
+	RETURN sum || ' ' || number || ' ' || sends_keys('EXECUTE keys');
+END $$;
+SELECT run_keys(8) = run_keys(1) AS one, run_keys(8) = replace(run_keys(0), 'false', 'true') AS none, run_keys(0) ~ 'false' AS rows,
+	run_keys(8) ~ 'true' AS keys;
+SELECT result FROM check_sort('SELECT md5(string_agg(i4::text, '','')) FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x');
+RESET max_parallel_workers;
+-- scanned again
+SELECT result FROM check_sort('SELECT g, s.c, s.n FROM generate_series(1, 3) g, LATERAL (SELECT count(*) AS n, max(x.i4) AS c
+	FROM (SELECT i4 FROM many WHERE i2 % 4 = g ORDER BY i4 OFFSET 1) x) s ORDER BY 1');
+DROP FUNCTION sends_keys, run_keys;
+DROP TABLE many;
 DROP TABLE bare;

@@ -46,8 +46,8 @@ SELECT result FROM check_sort('SELECT v, sum(n) * 2 + count(*) FROM parts GROUP 
 SELECT * FROM check_sort('SELECT v, sum(n) FROM parts GROUP BY v HAVING count(*) < 0 ORDER BY v');
 SELECT * FROM check_sort('SELECT v, count(*) FROM parts_empty GROUP BY v ORDER BY v');
 -- the order of the groups serves ORDER BY and DISTINCT; LIMIT
-SELECT who_combines('SELECT v, count(*) FROM parts GROUP BY v ORDER BY v'), result
-	FROM check_sort('SELECT v, count(*) FROM parts GROUP BY v ORDER BY v LIMIT 17 OFFSET 5');
+SELECT who_combines('SELECT v, count(n) FROM parts GROUP BY v ORDER BY v'), result
+	FROM check_sort('SELECT v, count(n) FROM parts GROUP BY v ORDER BY v LIMIT 17 OFFSET 5');
 SELECT result FROM check_sort('SELECT v, count(*) FROM parts GROUP BY v ORDER BY v DESC');
 -- joins below, and a subquery that is scanned again for each outer row
 SELECT result FROM check_sort('SELECT a.v, count(*), sum(b.n) FROM parts a JOIN parts b USING (id)

@@ -25,6 +25,7 @@
 
 #include "key/key.h"
 #include "miscadmin.h"
+#include "parallel/key_block.h"
 #include "parallel/parallel.h"
 #include "store/store.h"
 #include "tiebreak/tiebreak.h"
@@ -32,9 +33,6 @@
 
 /* Rows that a node of the merge merges at a time. */
 #define BLOCK_MERGE_BATCH	128
-
-/* Bytes for rows, keys and offsets. */
-#define ROW_BLOCK_ROOM		(ROW_BLOCK_SIZE - offsetof(RowBlock, rows))
 
 /* Most bytes of a piece of a row. */
 #define ROW_BLOCK_PIECE		(ROW_BLOCK_ROOM - 3 * ROW_BLOCK_KEY_ALIGN)
@@ -250,6 +248,35 @@ block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block)
 	return fill_block(writer, result, RESULT_PLAIN, block);
 }
 
+/* Writes the sorted rows of this process to blocks. */
+typedef struct OwnWriter
+{
+	SortResult *result;
+	BlockWriter *rows;			/* NULL: the blocks have keys alone */
+	KeyTaker   *keys;
+} OwnWriter;
+
+/* Initializes a writer, in the current memory context. */
+static void
+own_writer_init(OwnWriter *own, const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result)
+{
+	own->result = result;
+	own->rows = NULL;
+	own->keys = NULL;
+	if (sends_keys(spec))
+		own->keys = key_block_taker(spec, common_range, result);
+	else
+		own->rows = block_writer_create(spec, common_range);
+}
+
+/* Fills a block with the next rows; false if there are none. */
+static bool
+own_writer_fill(OwnWriter *own, RowBlock *block)
+{
+	return own->keys != NULL ? key_block_fill(own->keys, block) :
+		block_writer_fill(own->rows, own->result, block);
+}
+
 /* ------------------------------------------------------------------------
  * Merge of streams
  * ------------------------------------------------------------------------
@@ -269,6 +296,7 @@ struct BlockSource
 
 	/* set by block_merge_create() */
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
+	bool		keys_only;		/* blocks have keys alone */
 	MemoryContext cxt;
 
 	char	   *long_row;		/* last row longer than a block; or NULL */
@@ -318,7 +346,7 @@ next_block_rows(MergeSource *base, MergeRows *rows)
 		return false;
 	rows->base = block->rows;
 	rows->keys = block->rows + block->keys_at;
-	rows->places = (const RowPlace *) (block->rows + block->places_at);
+	rows->places = source->keys_only ? NULL : (const RowPlace *) (block->rows + block->places_at);
 	rows->n = block->n;
 	if (unlikely(block->whole > 0))
 	{
@@ -342,6 +370,7 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
 	TieBreak   *tiebreak;
+	MergeTree  *merge;
 	bool		wide;
 
 	/* the key buffer holds no rows; the layout equals that of the writers */
@@ -354,10 +383,14 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 	{
 		sources[i]->base.next = next_block_rows;
 		sources[i]->wide = wide;
+		sources[i]->keys_only = sends_keys(spec);
 		sources[i]->cxt = CurrentMemoryContext;
 	}
 	pfree(keybuf);
-	return merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, spec, &layout, tiebreak);
+	merge = merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, spec, &layout, tiebreak);
+	if (sends_keys(spec))
+		key_block_make_rows(merge, spec, common_range);
+	return merge;
 }
 
 /* ------------------------------------------------------------------------
@@ -381,8 +414,7 @@ typedef struct RingSource
 typedef struct OwnSource
 {
 	BlockSource base;
-	BlockWriter *writer;
-	SortResult *result;
+	OwnWriter	writer;
 	RowBlock   *block;
 } OwnSource;
 
@@ -418,7 +450,7 @@ own_source_next(BlockSource *source)
 {
 	OwnSource  *own = (OwnSource *) source;
 
-	return block_writer_fill(own->writer, own->result, own->block) ? own->block : NULL;
+	return own_writer_fill(&own->writer, own->block) ? own->block : NULL;
 }
 
 BlockSource *
@@ -428,8 +460,7 @@ block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortR
 	char	   *block = palloc(ROW_BLOCK_SIZE + ROW_BLOCK_KEY_ALIGN);
 
 	own->base.next_block = own_source_next;
-	own->writer = block_writer_create(spec, common_range);
-	own->result = result;
+	own_writer_init(&own->writer, spec, common_range, result);
 	own->block = (RowBlock *) TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block);
 	return &own->base;
 }
@@ -545,10 +576,11 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
 static void
 write_own(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve, void *arg)
 {
-	BlockWriter *writer = block_writer_create(spec, exchange_common_range(ex, spec->keys, spec->nkeys));
+	OwnWriter	writer;
 	RowBlock   *block;
 
-	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_writer_fill(writer, own, block))
+	own_writer_init(&writer, spec, exchange_common_range(ex, spec->keys, spec->nkeys), own);
+	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && own_writer_fill(&writer, block))
 	{
 		exchange_block_written(ex, ring);
 		CHECK_FOR_INTERRUPTS();
@@ -576,7 +608,8 @@ write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, cons
 		sources[nsources++] = block_source_ring(ex, rings[i], ring, NULL, NULL);
 	merge = block_merge_create(spec, common_range, sources, nsources);
 	refill = block_refill_create(merge);
-	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_refill_fill(refill, block))
+	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL &&
+		   (sends_keys(spec) ? key_block_refill(merge, block) : block_refill_fill(refill, block)))
 	{
 		exchange_block_written(ex, ring);
 		CHECK_FOR_INTERRUPTS();

@@ -45,6 +45,8 @@ typedef struct ParticipantReport
  * or uint128) in the order of the rows, and the offset of each row.  So a merge of
  * blocks does not read the rows.  A block contains no pointers.
  *
+ * If the rows are their keys (SortSpec.keys_only), a block has the keys alone.
+ *
  * A row larger than a block is divided into pieces.  The first block has n = 1, the
  * key and the full length of the row; the following blocks have n = 0.
  * ------------------------------------------------------------------------
@@ -62,6 +64,9 @@ typedef struct RowBlock
 	uint64		pad2;
 	char		rows[FLEXIBLE_ARRAY_MEMBER];
 } RowBlock;
+
+/* Bytes for rows, keys and offsets. */
+#define ROW_BLOCK_ROOM		(ROW_BLOCK_SIZE - offsetof(RowBlock, rows))
 
 /* Alignment of blocks, and of keys in them. */
 #define ROW_BLOCK_KEY_ALIGN	16
@@ -137,6 +142,7 @@ typedef struct Exchange
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
 	bool		all_rows;		/* duplicates are kept */
+	bool		keys_only;		/* SortSpec.keys_only of all participants */
 	bool		leader_participation;	/* the leader's setting */
 	DeviceProducer producer;	/* the leader's device job, if there is one */
 	pg_atomic_uint32 device_failed; /* the rows sent to that job are lost */

@@ -356,19 +356,25 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
 	double		comparisons = two_levels ? 1 : log2(workers + 1);
-	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + comparisons * MERGE_COMPARE_NS;
-	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
+	double		row_bytes;
+	double		merge_ns = MERGE_NS + comparisons * MERGE_COMPARE_NS;
+	double		write_ns = 0;
 	bool		all_run = sort_abreast(workers + 1) >= workers + 1;
 	double		sent = participants * kept_of(facts, n / participants);
 
-	/* the participants send rows */
-	share.keys_only = false;
 	sum_keys(facts, &keys);
+	share.keys_only = facts->keys_only && facts->bound == 0;
+	row_bytes = share.keys_only ? key_bytes(&keys) : facts->row_bytes;
 	(void) cost_on_cpu(&share, &keys, Max(n / participants, 2), participants, &batches, cost);
-	write_ns += keys.computed * COMPUTED_KEY_NS;
+	/* keys are sent as a serial sort returns them, and the leader makes the rows */
+	if (share.keys_only)
+		merge_ns += RETURN_KEYS_NS;
+	else
+		write_ns = WRITE_NS + row_bytes * WRITE_BYTE_NS + keys.computed * COMPUTED_KEY_NS;
+	merge_ns += row_bytes * MERGE_BYTE_NS;
 	/* with two levels, rows are merged and copied once more */
 	if (two_levels)
-		write_ns += MERGE_NS + log2(workers / 2) * MERGE_COMPARE_NS + facts->row_bytes * STORE_BYTE_NS;
+		write_ns += MERGE_NS + log2(workers / 2) * MERGE_COMPARE_NS + row_bytes * STORE_BYTE_NS;
 	if (keys.needs_comparator)
 		merge_ns += comparisons * COMPARE_NS;
 	write_ns /= concurrency;

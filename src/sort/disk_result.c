@@ -199,6 +199,13 @@ key_merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	return result_keys_next(result, forward, slot);
 }
 
+static size_t
+key_merge_result_take(SortResult *result, const void **recs)
+{
+	Assert(((ArrayResult *) result)->pos == ((ArrayResult *) result)->n);
+	return key_merge_next(((KeyMergeResult *) result)->merge, recs);
+}
+
 /* The keys of the current round. */
 static uint64
 key_merge_result_ahead(SortResult *result, bool *all)
@@ -218,6 +225,7 @@ static const ResultMethods key_merge_methods = {
 	.skip = result_array_skip,
 	.ahead = key_merge_result_ahead,
 	.peek = result_keys_peek,
+	.take_keys = key_merge_result_take,
 	.end = result_holds_nothing
 };
 

@@ -75,6 +75,18 @@ key_run_writer_begin(KeyRunWriter *keys, RunWriter *writer, const KeyLayout *lay
 	keys->last = 0;
 }
 
+/* Makes the head of a section with this layout. */
+static void
+make_head(SectionHead *head, const KeyLayout *layout)
+{
+	Assert(layout->ncols <= KEY_RUN_COLUMNS);
+	memset(head, 0, sizeof(*head));
+	head->total_bits = layout->total_bits;
+	head->ncols = layout->ncols;
+	for (int c = 0; c < head->ncols; c++)
+		section_column(&head->cols[c], &layout->cols[c]);
+}
+
 /* Writes the head of the section, whose first key is known. */
 static void
 begin_section(KeyRunWriter *keys, Key128 first)
@@ -82,14 +94,9 @@ begin_section(KeyRunWriter *keys, Key128 first)
 	SectionHead head;
 	char	   *out = run_writer_room(keys->writer);
 
-	Assert(keys->layout->ncols <= KEY_RUN_COLUMNS);
-	memset(&head, 0, sizeof(head));
+	make_head(&head, keys->layout);
 	head.first_low = (uint64) first;
 	head.first_high = (uint64) (first >> 64);
-	head.total_bits = keys->layout->total_bits;
-	head.ncols = keys->layout->ncols;
-	for (int c = 0; c < head.ncols; c++)
-		section_column(&head.cols[c], &keys->layout->cols[c]);
 	*out = (char) SECTION_MARK;
 	memcpy(out + 1, &head, sizeof(head));
 	run_writer_block(keys->writer, out + SECTION_SIZE, 0);
@@ -204,6 +211,15 @@ translation_init(KeyTranslation *t, const SectionHead *head, const KeyLayout *la
 		t->nmoves = 0;
 }
 
+void
+key_translation_begin(KeyTranslation *t, const KeyLayout *from, const KeyLayout *to)
+{
+	SectionHead head;
+
+	make_head(&head, from);
+	translation_init(t, &head, to);
+}
+
 /* Translates n keys. */
 #define TRANSLATE(key_t, t, keys, n) \
 	do { \
@@ -242,14 +258,14 @@ translation_init(KeyTranslation *t, const SectionHead *head, const KeyLayout *la
 		memcpy(keys, moved, (n) * sizeof(key_t)); \
 	} while (0)
 
-static void
-translate64(const KeyTranslation *t, uint64 *keys, size_t n)
+void
+key_translate64(const KeyTranslation *t, uint64 *keys, size_t n)
 {
 	TRANSLATE(uint64, t, keys, n);
 }
 
-static void
-translate128(const KeyTranslation *t, SortKey *keys, size_t n)
+void
+key_translate128(const KeyTranslation *t, SortKey *keys, size_t n)
 {
 	TRANSLATE(SortKey, t, keys, n);
 }
@@ -337,7 +353,7 @@ decode_wide(KeyRunReader *reader, SortKey *keys)
 			keys[i] = words[i];
 	}
 	reader->last = keys[n - 1];
-	translate128(&reader->translation, keys, n);
+	key_translate128(&reader->translation, keys, n);
 	return n;
 }
 
@@ -358,7 +374,7 @@ decode_narrow(KeyRunReader *reader, uint64 *keys)
 	}
 	n = key_delta_decode64((uint64) reader->last, reader->buf + reader->pos, keys);
 	reader->last = keys[n - 1];
-	translate64(&reader->translation, keys, n);
+	key_translate64(&reader->translation, keys, n);
 }
 
 size_t

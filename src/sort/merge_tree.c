@@ -72,7 +72,7 @@ prefetch_rows(const MergeTree *tree, const MergeRows *rows)
 	const RowPlace *places = rows->places;
 	uint32		n = Min(rows->n, tree->batch);
 
-	if (n == 0)
+	if (n == 0 || places == NULL)
 		return;
 	if (places[n - 1] - places[0] < n * ROW_PLACES_PER_LINE)
 	{
@@ -128,7 +128,8 @@ stream_more(MergeTree *tree, MergeNode *stream)
 		wide_take(stream);
 	else
 		narrow_take(stream);
-	rows->places += stream->n;
+	if (rows->places != NULL)
+		rows->places += stream->n;
 	rows->n -= stream->n;
 	prefetch_rows(tree, rows);
 }
@@ -274,8 +275,9 @@ merge_tree_free(MergeTree *tree)
 	pfree(tree);
 }
 
-bool
-merge_tree_more(MergeTree *tree)
+/* Merges the next items; false at the end. */
+static bool
+merge_items(MergeTree *tree)
 {
 	MergeNode  *root = tree->root;
 
@@ -297,7 +299,43 @@ merge_tree_more(MergeTree *tree)
 		CHECK_FOR_INTERRUPTS();
 	} while (root->n == 0);
 	tree->next = root->items;
-	tree->end = root->items + (Size) root->n * tree->item_bytes;
+	tree->merged = root->items + (Size) root->n * tree->item_bytes;
+	tree->end = tree->make_rows == NULL ? tree->merged : tree->next;
 	tree->total += root->n;
 	return root->n > 0;
+}
+
+bool
+merge_tree_more(MergeTree *tree)
+{
+	if (tree->next == tree->merged && !merge_items(tree))
+		return false;
+	if (tree->end != tree->merged)
+	{
+		tree->make_rows(tree, unconstify(char *, tree->next), (tree->merged - tree->next) / tree->item_bytes);
+		tree->end = tree->merged;
+	}
+	return true;
+}
+
+char *
+merge_tree_skip(MergeTree *tree, uint32 most, uint32 *n)
+{
+	char	   *items;
+
+	if (tree->next == tree->merged && !merge_items(tree))
+		return NULL;
+	items = unconstify(char *, tree->next);
+	*n = Min(most, (tree->merged - tree->next) / tree->item_bytes);
+	tree->next += (Size) *n * tree->item_bytes;
+	tree->end = Max(tree->end, tree->next);
+	return items;
+}
+
+MinimalTuple
+merge_tree_row(MergeTree *tree, char *item)
+{
+	if (tree->make_rows != NULL)
+		tree->make_rows(tree, item, 1);
+	return *(const MinimalTuple *) item;
 }

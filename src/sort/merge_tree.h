@@ -15,7 +15,8 @@
 typedef struct MergeRows
 {
 	const char *base;			/* address from which the places count */
-	const RowPlace *places;		/* where the rows lie */
+	const RowPlace *places;		/* where the rows lie; NULL: the rows are
+								 * their keys */
 	const void *keys;			/* uint64 or uint128, of each row */
 	uint32		n;
 } MergeRows;
@@ -39,7 +40,9 @@ typedef struct MergeSource
 typedef struct MergeTree
 {
 	const char *next;			/* item of the next row */
-	const char *end;			/* end of the merged items */
+	const char *end;			/* end of the merged items with rows */
+	const char *merged;			/* end of the merged items; after it is end,
+								 * make_rows() has not been called */
 	uint32		item_bytes;		/* size of an item */
 	uint32		batch;			/* rows that a node merges at a time */
 	uint64		total;			/* rows merged up to end */
@@ -50,6 +53,13 @@ typedef struct MergeTree
 	bool		ties_by_tid;	/* equal rows are ordered by their TIDs */
 	TieBreak   *tiebreak;
 	struct MergeNode *root;		/* NULL: there are no streams */
+
+	/*
+	 * Makes the rows of n merged items whose rows are their keys.  NULL: the
+	 * streams have rows.
+	 */
+	void		(*make_rows) (struct MergeTree *tree, char *items, uint32 n);
+	void	   *make_rows_arg;
 
 	/* batches of one row */
 	struct MergeNode *stream;	/* leaf of the row before the last one, or NULL */
@@ -78,5 +88,14 @@ extern void merge_tree_free(MergeTree *tree);
 
 /* Merges more rows; false at the end.  Rows returned before become invalid. */
 extern bool merge_tree_more(MergeTree *merge);
+
+/*
+ * Skips the next rows, at most this number, without making them.  Returns their items and sets *n;
+ * NULL at the end.  The items are valid until the next call.
+ */
+extern char *merge_tree_skip(MergeTree *merge, uint32 most, uint32 *n);
+
+/* The row of such an item, valid until the next call. */
+extern MinimalTuple merge_tree_row(MergeTree *merge, char *item);
 
 #endif							/* GPUSORT_SORT_MERGE_TREE_H */

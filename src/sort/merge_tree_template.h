@@ -21,12 +21,13 @@ static void
 MERGE		(take) (MergeNode *stream)
 {
 	const		MERGE_KEY *keys = (const MERGE_KEY *) stream->rows.keys;
+	const RowPlace *places = stream->rows.places;
 	MERGE		(Item) *items = (MERGE (Item) *) stream->space;
 
 	StaticAssertStmt(offsetof(MERGE (Item), key) == MERGE_KEY_AT, "MERGE_KEY_AT is not the offset of an item's key");
 	for (uint32 i = 0; i < stream->n; i++)
 	{
-		items[i].row = (MinimalTuple) (stream->rows.base + stream->rows.places[i] * sizeof(uint64));
+		items[i].row = places == NULL ? NULL : (MinimalTuple) (stream->rows.base + places[i] * sizeof(uint64));
 		items[i].key = keys[i];
 	}
 	stream->rows.keys = keys + stream->n;

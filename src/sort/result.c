@@ -210,6 +210,17 @@ result_keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 	}
 }
 
+static size_t
+keys_take(SortResult *result, const void **recs)
+{
+	KeysResult *keys = (KeysResult *) result;
+	size_t		n = keys->array.n - keys->array.pos;
+
+	*recs = (const char *) keys->reader.keys + keys->array.pos * sort_rec_size(keys->reader.format);
+	keys->array.pos = keys->array.n;
+	return n;
+}
+
 static const ResultMethods rows_methods = {
 	.kind = RESULT_ROWS,
 	.next = rows_next,
@@ -232,6 +243,7 @@ static const ResultMethods keys_methods = {
 	.skip = result_array_skip,
 	.ahead = array_ahead,
 	.peek = result_keys_peek,
+	.take_keys = keys_take,
 	.end = result_holds_nothing
 };
 

@@ -92,6 +92,14 @@ typedef struct ResultMethods
 	int			(*take) (SortResult *result, MinimalTuple *rows);
 
 	/*
+	 * Returns following keys at once: sets *recs to their records, as
+	 * KeysResult.reader describes them, and returns their number.  They stay
+	 * there until the next call.  0: the end.  NULL: the result has rows, or
+	 * keys that can be read in both directions.
+	 */
+	size_t		(*take_keys) (SortResult *result, const void **recs);
+
+	/*
 	 * Releases what the result holds.  The sorter frees the memory of the
 	 * sort.
 	 */

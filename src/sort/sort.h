@@ -10,6 +10,7 @@
 
 #include "sort/distinct_test.h"
 #include "sort/key_reader.h"
+#include "sort/key_taker.h"
 #include "sort/merge_tree_next.h"
 #include "sort/result_next.h"
 #include "sort/returned_rows.h"

@@ -99,6 +99,8 @@ typedef struct AggregateState
 	AttrNumber	last_attno;		/* last column of the child that is used */
 	ColumnReader *reader;		/* reads the used columns; NULL: not possible */
 	bool		evaluates;		/* expressions or functions need tmpcontext */
+	AttrNumber	counted;		/* only DISTINCT values of this column are
+								 * counted, in one group; 0: otherwise */
 	int			ntransitions;
 	Transition *transitions;
 	OrderedSet *set;			/* NULL: no ordered-set aggregate */
@@ -615,6 +617,18 @@ skip_rows(AggregateState *node, int64 rows)
 	return taken + sorted_input_skip(node->outer, rows - taken);
 }
 
+/* Counts following values of a sort without duplicates, which skips their rows. */
+static pg_noinline void
+count_values(AggregateState *node)
+{
+	uint64		values = sorted_input_skip_values(node->outer, node->counted);
+
+	for (int i = 0; i < node->ntransitions; i++)
+		node->transitions[i].count += values;
+	if (node->outer->instrument != NULL)
+		node->outer->instrument->tuplecount += values;
+}
+
 /* Keeps the values of columns from this one on. */
 static pg_attribute_always_inline void
 keep_columns(AggregateState *node, const TupleTableSlot *row, int from)
@@ -689,6 +703,8 @@ take_group(AggregateState *node, TupleTableSlot *row)
 	for (;;)
 	{
 		take_row(node, row, first - ngroup);
+		if (unlikely(node->counted != 0) && node->next_taken == node->ntaken)
+			count_values(node);
 		row = aggregate_next_row(node);
 		if (row == NULL)
 			break;
@@ -1014,6 +1030,22 @@ init_columns(AggregateState *node, TupleDesc desc)
 		ordered_set_compared(node->set, &node->columns[node->ngroup]);
 }
 
+/* The column whose DISTINCT values are counted, if there is one group and nothing else is computed; otherwise 0. */
+static AttrNumber
+counted_column(const AggregateState *node)
+{
+	AttrNumber	att = node->ntransitions > 0 ? node->transitions[0].att : 0;
+
+	for (int i = 0; i < node->ntransitions; i++)
+	{
+		const Transition *t = &node->transitions[i];
+
+		if (t->kind != TRANSITION_COUNT_VALUES || t->distinct != 1 || t->filter != NULL || t->att != att)
+			return 0;
+	}
+	return node->ngroup == 0 && node->set == NULL ? att : 0;
+}
+
 /* Prepares to read the used columns of rows that are taken from the child, into its slot. */
 static void
 init_reader(AggregateState *node, TupleDesc desc)
@@ -1083,6 +1115,7 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	node->only_wanted = node->set != NULL && !ordered_set_has_mode(node->set);
 	for (int i = 0; i < agg->numtrans; i++)
 		node->only_wanted &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
+	node->counted = counted_column(node);
 	init_columns(node, desc);
 	init_reader(node, desc);
 	init_first_row(node, desc);

@@ -92,6 +92,11 @@ partial_sort_create_state(CustomScan *cscan)
 static void
 begin_sort(PartialSortState *partial, Sorter **sorter, int participants, SortBegin begin)
 {
+	if (*sorter != NULL && partial->sorts_keys != partial->spec.keys_only)
+	{
+		sorter_destroy(*sorter);
+		*sorter = NULL;
+	}
 	if (*sorter == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(partial->css.ss.ps.state->es_query_cxt);
@@ -99,6 +104,7 @@ begin_sort(PartialSortState *partial, Sorter **sorter, int participants, SortBeg
 		partial->spec.participants = participants;
 		partial->spec.timing = compat_node_timed(&partial->css.ss.ps);
 		*sorter = sorter_create(&partial->spec);
+		partial->sorts_keys = partial->spec.keys_only;
 		MemoryContextSwitchTo(old);
 	}
 	begin.keep_duplicates = partial->spec.distinct == 0;
@@ -202,7 +208,7 @@ partial_sort_run(PartialSortState *partial)
 	report = partial->sorter->report;
 	sort_node_count(report);
 	if (ex != NULL)
-		participant_report_fill(&slot->report, report, false);
+		participant_report_fill(&slot->report, report, partial->spec.keys_only);
 	if (partial->css.ss.ps.instrument != NULL)
 		InstrUpdateTupleCount(partial->css.ss.ps.instrument, (double) report->rows);
 	if (partial->ring >= 0)
@@ -397,6 +403,7 @@ partial_sort_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coord
 	exchange_reset(partial->exchange, partial->bound, &partial->producer);
 	partial->exchange->leader_participation = partial->leader_participation;
 	partial->exchange->all_rows = partial->spec.distinct == 0;
+	partial->exchange->keys_only = partial->spec.keys_only;
 }
 
 static void
@@ -415,6 +422,7 @@ partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	partial->ring = ParallelWorkerNumber;
 	if (partial->exchange->all_rows)
 		partial->spec.distinct = 0;
+	partial->spec.keys_only = partial->exchange->keys_only;
 
 	/* the workers inherit the value that the leader has set for their launch */
 	parallel_leader_participation = partial->exchange->leader_participation;

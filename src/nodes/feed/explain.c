@@ -58,7 +58,7 @@ partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	}
 	else if (partial->done)
 	{
-		participant_report_fill(&own, partial->sorter->report, false);
+		participant_report_fill(&own, partial->sorter->report, partial->spec.keys_only);
 		explain_participant(&own, "", es);
 	}
 }

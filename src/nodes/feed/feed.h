@@ -25,7 +25,8 @@ typedef struct PartialSortState
 	Sorter	   *sorter;
 	SortResult *result;			/* result of the last sort */
 	PageSource	pages;
-	SortSpec	spec;
+	SortSpec	spec;			/* keys_only may change between executions */
+	bool		sorts_keys;		/* spec.keys_only of the sorters */
 
 	Exchange   *exchange;		/* NULL: no workers, or the node was shut down */
 	int			ring;			/* ring of this worker; -1 in the leader */

@@ -19,6 +19,8 @@
  * returns the sorted rows.  If the device fails, Gather is run again without it,
  * and rows that were returned before are skipped.
  *
+ * Rows that consist of their sort keys are sent as keys (parallel/key_block.c).
+ *
  * With distinct columns the participants and the merge drop duplicates.  Those that
  * remain in rows from a GPU are dropped here (DistinctFilter).
  *
@@ -66,7 +68,7 @@ static void parallel_sort_rescan(CustomScanState *css);
 static void parallel_sort_shutdown(CustomScanState *css);
 static bool next_other_phase(ParallelSortState *node, TupleTableSlot *slot);
 
-static const CustomExecMethods parallel_sort_exec_methods = {
+const CustomExecMethods parallel_sort_exec_methods = {
 	.CustomName = "GpuSort",
 	.BeginCustomScan = parallel_sort_begin,
 	.ExecCustomScan = parallel_sort_exec_custom,
@@ -252,6 +254,7 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	facts.bound = node->partial->bound;
 	facts.keys = node->keys;
 	facts.nkeys = node->nkeys;
+	facts.keys_only = node->keys_only;
 	if (node->partial->spec.distinct > 0)
 		facts.groups = node->partial->spec.groups > 0 ? node->partial->spec.groups : facts.rows;
 
@@ -350,6 +353,7 @@ parallel_sort_start(ParallelSortState *node)
 	node->partial->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 										   node->limit_offset);
 	node->on_device = false;
+	node->partial->spec.keys_only = false;
 	if (parallel_sort_open_device_job(node))
 	{
 		launch_workers(node);
@@ -368,14 +372,20 @@ parallel_sort_start(ParallelSortState *node)
 		}
 	}
 	else
+	{
+		node->partial->spec.keys_only = node->keys_only && !node->device_failed;
 		launch_workers(node);
+	}
+	/* without workers the rows come directly from the leader's sort */
+	if (node->gather->nworkers_launched == 0)
+		node->partial->spec.keys_only = false;
 	own = run_own_share(node);
 
 	old = MemoryContextSwitchTo(node->cxt);
 	sources = palloc((node->gather->nworkers_launched + 1) * sizeof(BlockSource *));
 	node->nstreams = exchange_open_streams(node->partial->exchange, node->gather->nworkers_launched,
 										   gather_worker_gone, node, sources);
-	if (node->nstreams > 0)
+	if (node->nstreams > 0 || (own && node->partial->spec.keys_only))
 	{
 		/* a ring has rows only after the barrier */
 		const CommonKeyRange *common_range = exchange_common_range(node->partial->exchange,
@@ -649,6 +659,8 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	node->gather = castNode(GatherState, outerPlanState(css));
 	node->partial = partial_sort_of_gather(node->gather);
 	desc = ExecGetResultType(outerPlanState(css));
+	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
+		keys_only_possible(desc, node->keys, node->nkeys);
 	node->cxt = AllocSetContextCreate(estate->es_query_cxt, "GpuSort merge",
 									  ALLOCSET_DEFAULT_SIZES);
 

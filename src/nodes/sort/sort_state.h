@@ -66,12 +66,14 @@ typedef struct ParallelSortState
 	bool		on_device;		/* rows came from the device last time */
 	ReturnedRows returned;		/* rows returned before a device failed */
 	int			distinct;		/* of gpusort_plan_distinct() */
+	bool		keys_only;		/* rows can be made of their keys */
 	bool		filters;		/* this phase's rows pass the filter */
 	DistinctFilter *filter;		/* NULL until it is needed */
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;
 
 extern const CustomExecMethods gpusort_exec_methods;
+extern const CustomExecMethods parallel_sort_exec_methods;
 
 extern Node *parallel_sort_create_state(void);
 

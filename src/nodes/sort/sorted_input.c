@@ -3,7 +3,8 @@
  *	  Sorted rows for the nodes above a GpuSort.
  *
  * Each function asks the result of the sort (ResultMethods), if the node below is a serial
- * GpuSort that has sorted.  Of other nodes it answers that the node must be asked row by row.
+ * GpuSort that has sorted.  A parallel GpuSort gives rows that it has merged ahead.  Of other
+ * nodes a function answers that the node must be asked row by row.
  */
 #include "postgres.h"
 
@@ -19,6 +20,18 @@ sorted_node(PlanState *ps)
 
 	if (!IsA(ps, CustomScanState) || node->css.methods != &gpusort_exec_methods || !node->sort_done ||
 		node->result->duplicates)
+		return NULL;
+	return node;
+}
+
+/* The node, if it is a parallel GpuSort that merges its streams and returns their rows; otherwise NULL. */
+static ParallelSortState *
+merging_node(PlanState *ps)
+{
+	ParallelSortState *node = (ParallelSortState *) ps;
+
+	if (!IsA(ps, CustomScanState) || node->css.methods != &parallel_sort_exec_methods ||
+		node->phase != PARALLEL_SORT_MERGE || node->filters || ps->ps_ProjInfo != NULL)
 		return NULL;
 	return node;
 }
@@ -44,6 +57,54 @@ sorted_input_skip(PlanState *ps, uint64 rows)
 	return node->result->methods->skip(node->result, rows);
 }
 
+/* Is this column of the slot's row NULL? */
+static bool
+is_null(TupleTableSlot *slot, AttrNumber attno)
+{
+	bool		isnull;
+
+	(void) slot_getattr(slot, attno, &isnull);
+	return isnull;
+}
+
+/* sorted_input_skip_values() of a parallel sort.  Of the rows only the last one may be NULL. */
+static uint64
+skip_merged_values(ParallelSortState *node, AttrNumber attno)
+{
+	MergeTree  *merge = node->merge;
+	uint64		values = 0;
+	char	   *items;
+	uint32		n;
+
+	while ((items = merge_tree_skip(merge, merge->batch, &n)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		row_to_slot(node->row_slot, merge_tree_row(merge, items + (n - 1) * merge->item_bytes));
+		values += n - is_null(node->row_slot, attno);
+	}
+	return values;
+}
+
+uint64
+sorted_input_skip_values(PlanState *ps, AttrNumber attno)
+{
+	ParallelSortState *parallel = merging_node(ps);
+	GpuSortState *node = sorted_node(ps);
+	bool		all;
+	uint64		rows;
+
+	if (parallel != NULL && parallel->distinct == 1 && parallel->keys[0].attno == attno)
+		return skip_merged_values(parallel, attno);
+	if (node == NULL || node->distinct != 1 || node->keys[0].attno != attno)
+		return 0;
+	rows = sorted_input_ahead(ps, &all);
+	if (rows == 0)
+		return 0;
+	sorted_input_peek(ps, rows - 1, ps->ps_ResultTupleSlot);
+	sorted_input_skip(ps, rows);
+	return rows - is_null(ps->ps_ResultTupleSlot, attno);
+}
+
 uint64
 sorted_input_ahead(PlanState *ps, bool *all)
 {
@@ -67,8 +128,17 @@ int
 sorted_input_take(PlanState *ps, MinimalTuple *rows, bool *more)
 {
 	GpuSortState *node = sorted_node(ps);
+	ParallelSortState *parallel = merging_node(ps);
+	int			n = 0;
 
 	CHECK_FOR_INTERRUPTS();
+	if (parallel != NULL)
+	{
+		*more = true;
+		while (n < RESULT_TAKE && parallel->merge->next != parallel->merge->end)
+			rows[n++] = merge_tree_next(parallel->merge);
+		return n;
+	}
 	*more = node != NULL && node->result->methods->take != NULL;
 	return *more ? node->result->methods->take(node->result, rows) : 0;
 }

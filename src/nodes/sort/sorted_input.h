@@ -25,6 +25,14 @@ extern bool sorted_input_count(PlanState *ps, uint64 *rows);
 extern uint64 sorted_input_skip(PlanState *ps, uint64 rows);
 
 /*
+ * Skips following rows of a sort, serial or parallel, that keeps one row of each value of its
+ * first key, which is column attno.  Returns how many of them have no NULL there; 0: ask the node
+ * for the next row.  The node's last row becomes
+ * invalid.
+ */
+extern uint64 sorted_input_skip_values(PlanState *ps, AttrNumber attno);
+
+/*
  * The number of following rows that sorted_input_peek() can read; 0 for other nodes.  Sets *all if
  * no other rows follow them.
  */
@@ -37,7 +45,7 @@ extern uint64 sorted_input_ahead(PlanState *ps, bool *all);
 extern void sorted_input_peek(PlanState *ps, uint64 i, TupleTableSlot *slot);
 
 /*
- * Returns at most RESULT_TAKE following rows of such a node at once: puts their addresses
+ * Returns at most RESULT_TAKE following rows of such a node, or of a parallel GpuSort, at once: puts their addresses
  * into rows[] and returns their number.  They stay there until the next row is asked for.
  * 0: ask the node for the next row.  *more: later calls may return rows.
  */

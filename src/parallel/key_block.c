@@ -1,0 +1,164 @@
+/*
+ * key_block.c
+ *	  Blocks of keys without rows: written, merged again, and made into rows.
+ *
+ * If the rows of a parallel sort consist of their sort keys, the participants sort keys alone,
+ * as a serial sort does (SortSpec.keys_only), and send keys alone.  A row of one int8 column
+ * takes 8 bytes of a block instead of 36.  Keys in blocks have the layout of all rows.  The
+ * leader makes each row of its key when the row has been merged, so the nodes above read
+ * MinimalTuples as from other parallel sorts.
+ *
+ * Memory: the leader has the rows of a batch of the merge.
+ *
+ * On error: see exchange.c.
+ */
+#include "postgres.h"
+
+#include "key/key.h"
+#include "parallel/key_block.h"
+#include "store/store.h"
+
+/* Makes the layout of the keys in blocks. */
+static void
+common_layout(const SortSpec *spec, const CommonKeyRange *common_range, KeyBuffer *keybuf, KeyLayout *layout)
+{
+	/* the key buffer holds no rows */
+	keybuf_init(keybuf, spec->keys, spec->nkeys, true);
+	key_layout(layout, keybuf, common_range->ranges);
+	Assert(layout->exact && layout->total_bits <= 128);
+}
+
+/* Completes a block that has n keys; false if n is 0. */
+static bool
+end_block(RowBlock *block, uint32 n)
+{
+	block->n = n;
+	block->bytes = block->keys_at = block->places_at = 0;
+	block->whole = 0;
+	return n > 0;
+}
+
+KeyTaker *
+key_block_taker(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result)
+{
+	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
+	KeyLayout	layout;
+
+	common_layout(spec, common_range, keybuf, &layout);
+	pfree(keybuf);
+	return key_taker_create(result, &layout);
+}
+
+bool
+key_block_fill(KeyTaker *taker, RowBlock *block)
+{
+	return end_block(block, key_taker_take(taker, block->rows, ROW_BLOCK_ROOM));
+}
+
+bool
+key_block_refill(MergeTree *merge, RowBlock *block)
+{
+	uint32		room = ROW_BLOCK_ROOM / (merge->wide ? sizeof(uint128) : sizeof(uint64));
+	uint32		n = 0;
+	uint32		count;
+	const char *items;
+
+	while (n < room && (items = merge_tree_skip(merge, room - n, &count)) != NULL)
+	{
+		const char *key = items + MERGE_KEY_AT;
+
+		for (uint32 i = 0; i < count; i++, key += merge->item_bytes)
+		{
+			if (merge->wide)
+				memcpy(block->rows + (n + i) * sizeof(uint128), key, sizeof(uint128));
+			else
+				memcpy(block->rows + (n + i) * sizeof(uint64), key, sizeof(uint64));
+		}
+		n += count;
+	}
+	return end_block(block, n);
+}
+
+/* ------------------------------------------------------------------------
+ * Making rows
+ * ------------------------------------------------------------------------
+ */
+
+/* Makes the rows of merged keys, a batch at a time. */
+typedef struct RowMaker
+{
+	KeyBuffer	keybuf;			/* tells the columns of keys */
+	KeyLayout	layout;
+	RowWriter  *writer;
+	Size		row_room;		/* bytes of a row at most */
+	char	   *rows;			/* the rows of a batch */
+	Datum	   *values;			/* column c of row i: c * batch + i */
+	bool	   *isnull;
+	uint64	   *words;			/* the keys of a batch, if they have 64 bits */
+	Datum	   *row_values;		/* of one row */
+	bool	   *row_isnull;
+} RowMaker;
+
+/* Decodes the keys of n items. */
+static void
+decode_items(RowMaker *maker, const MergeTree *tree, const char *items, uint32 n)
+{
+	if (!tree->wide)
+	{
+		for (uint32 i = 0; i < n; i++)
+			memcpy(&maker->words[i], items + i * tree->item_bytes + MERGE_KEY_AT, sizeof(uint64));
+		decode_words(&maker->keybuf, &maker->layout, maker->words, n, tree->batch, maker->values, maker->isnull);
+		return;
+	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint128		key;
+
+		memcpy(&key, items + i * tree->item_bytes + MERGE_KEY_AT, sizeof(key));
+		decode_key128(&maker->keybuf, &maker->layout, key, tree->batch, &maker->values[i], &maker->isnull[i]);
+	}
+}
+
+/* MergeTree.make_rows */
+static void
+make_rows(MergeTree *tree, char *items, uint32 n)
+{
+	RowMaker   *maker = tree->make_rows_arg;
+	char	   *row = maker->rows;
+
+	Assert(n <= tree->batch);
+	decode_items(maker, tree, items, n);
+	for (uint32 i = 0; i < n; i++)
+	{
+		for (int c = 0; c < maker->keybuf.ncols; c++)
+		{
+			int			att = maker->keybuf.cols[c].att;
+
+			maker->row_values[att] = maker->values[c * tree->batch + i];
+			maker->row_isnull[att] = maker->isnull[c * tree->batch + i];
+		}
+		memcpy(items + i * tree->item_bytes, &row, sizeof(MinimalTuple));
+		row += row_writer_write(maker->writer, maker->row_values, maker->row_isnull, row);
+	}
+}
+
+void
+key_block_make_rows(MergeTree *merge, const SortSpec *spec, const CommonKeyRange *common_range)
+{
+	RowMaker   *maker = palloc0(sizeof(RowMaker));
+	int			natts = spec->desc->natts;
+
+	common_layout(spec, common_range, &maker->keybuf, &maker->layout);
+	maker->writer = row_writer_create(spec->desc);
+	maker->row_values = palloc0(natts * sizeof(Datum));
+	maker->row_isnull = palloc0(natts * sizeof(bool));
+	/* decodable types have fixed widths */
+	Assert(maker->writer->nvarying == 0);
+	maker->row_room = row_writer_room(maker->writer, maker->row_values, maker->row_isnull);
+	maker->rows = palloc(merge->batch * maker->row_room);
+	maker->values = palloc(merge->batch * spec->nkeys * sizeof(Datum));
+	maker->isnull = palloc(merge->batch * spec->nkeys * sizeof(bool));
+	maker->words = palloc(merge->batch * sizeof(uint64));
+	merge->make_rows = make_rows;
+	merge->make_rows_arg = maker;
+}
