@@ -90,8 +90,10 @@ typedef struct RowMaker
 	KeyBuffer	keybuf;			/* tells the columns of keys */
 	KeyLayout	layout;
 	RowWriter  *writer;
-	Size		row_room;		/* bytes of a row at most */
 	char	   *rows;			/* the rows of a batch */
+	char	   *blank;			/* a row without NULLs, whose values are set later */
+	Size		blank_bytes;
+	Size		value_at[KEY_MAX_COLUMNS];	/* offsets of the key columns' values in it */
 	Datum	   *values;			/* column c of row i: c * batch + i */
 	bool	   *isnull;
 	uint64	   *words;			/* the keys of a batch, if they have 64 bits */
@@ -119,6 +121,57 @@ decode_items(RowMaker *maker, const MergeTree *tree, const char *items, uint32 n
 	}
 }
 
+/* Do the decoded keys have a NULL? */
+static bool
+has_nulls(const RowMaker *maker, uint32 batch, uint32 n)
+{
+	for (int c = 0; c < maker->keybuf.ncols; c++)
+	{
+		if (memchr(&maker->isnull[c * batch], true, n) != NULL)
+			return true;
+	}
+	return false;
+}
+
+#define SET_VALUES(type, from_datum) \
+	do { \
+		for (uint32 i = 0; i < n; i++, to += maker->blank_bytes) \
+			*(type *) to = from_datum(values[i]); \
+	} while (0)
+
+/* Makes n rows without NULLs. */
+static void
+fill_blanks(const RowMaker *maker, const MergeTree *tree, char *items, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		char	   *row = maker->rows + i * maker->blank_bytes;
+
+		row_copy(row, maker->blank, maker->blank_bytes);
+		memcpy(items + i * tree->item_bytes, &row, sizeof(MinimalTuple));
+	}
+	for (int c = 0; c < maker->keybuf.ncols; c++)
+	{
+		const Datum *values = &maker->values[c * tree->batch];
+		char	   *to = maker->rows + maker->value_at[c];
+
+		switch (maker->writer->cols[maker->keybuf.cols[c].att].kind)
+		{
+			case WRITER_1:
+				SET_VALUES(char, DatumGetChar);
+				break;
+			case WRITER_2:
+				SET_VALUES(int16, DatumGetInt16);
+				break;
+			case WRITER_4:
+				SET_VALUES(int32, DatumGetInt32);
+				break;
+			default:
+				SET_VALUES(int64, DatumGetInt64);
+		}
+	}
+}
+
 /* MergeTree.make_rows */
 static void
 make_rows(MergeTree *tree, char *items, uint32 n)
@@ -128,6 +181,11 @@ make_rows(MergeTree *tree, char *items, uint32 n)
 
 	Assert(n <= tree->batch);
 	decode_items(maker, tree, items, n);
+	if (likely(!has_nulls(maker, tree->batch, n)))
+	{
+		fill_blanks(maker, tree, items, n);
+		return;
+	}
 	for (uint32 i = 0; i < n; i++)
 	{
 		for (int c = 0; c < maker->keybuf.ncols; c++)
@@ -142,6 +200,28 @@ make_rows(MergeTree *tree, char *items, uint32 n)
 	}
 }
 
+/* Makes the row without NULLs. */
+static void
+make_blank(RowMaker *maker, TupleDesc desc)
+{
+	Size		at = MAXALIGN(SizeofMinimalTupleHeader);
+	Size	   *att_at = palloc(desc->natts * sizeof(Size));
+
+	maker->blank = palloc0(row_writer_room(maker->writer, maker->row_values, maker->row_isnull));
+	maker->blank_bytes = row_writer_write(maker->writer, maker->row_values, maker->row_isnull, maker->blank);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		at = att_align_nominal(at, att->attalign);
+		att_at[i] = at;
+		at += att->attlen;
+	}
+	for (int c = 0; c < maker->keybuf.ncols; c++)
+		maker->value_at[c] = att_at[maker->keybuf.cols[c].att];
+	pfree(att_at);
+}
+
 void
 key_block_make_rows(MergeTree *merge, const SortSpec *spec, const CommonKeyRange *common_range)
 {
@@ -152,10 +232,10 @@ key_block_make_rows(MergeTree *merge, const SortSpec *spec, const CommonKeyRange
 	maker->writer = row_writer_create(spec->desc);
 	maker->row_values = palloc0(natts * sizeof(Datum));
 	maker->row_isnull = palloc0(natts * sizeof(bool));
-	/* decodable types have fixed widths */
+	/* decodable types are passed by value */
 	Assert(maker->writer->nvarying == 0);
-	maker->row_room = row_writer_room(maker->writer, maker->row_values, maker->row_isnull);
-	maker->rows = palloc(merge->batch * maker->row_room);
+	make_blank(maker, spec->desc);
+	maker->rows = palloc(merge->batch * row_writer_room(maker->writer, maker->row_values, maker->row_isnull));
 	maker->values = palloc(merge->batch * spec->nkeys * sizeof(Datum));
 	maker->isnull = palloc(merge->batch * spec->nkeys * sizeof(bool));
 	maker->words = palloc(merge->batch * sizeof(uint64));
