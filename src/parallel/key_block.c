@@ -135,7 +135,7 @@ has_nulls(const RowMaker *maker, uint32 batch, uint32 n)
 
 #define SET_VALUES(type, from_datum) \
 	do { \
-		for (uint32 i = 0; i < n; i++, to += maker->blank_bytes) \
+		for (uint32 i = 0; i < n; i++, to += bytes) \
 			*(type *) to = from_datum(values[i]); \
 	} while (0)
 
@@ -143,12 +143,16 @@ has_nulls(const RowMaker *maker, uint32 batch, uint32 n)
 static void
 fill_blanks(const RowMaker *maker, const MergeTree *tree, char *items, uint32 n)
 {
-	for (uint32 i = 0; i < n; i++)
-	{
-		char	   *row = maker->rows + i * maker->blank_bytes;
+	/* stores could change the fields of the maker, for all that the compiler knows */
+	const Size	bytes = maker->blank_bytes;
+	const Size	item_bytes = tree->item_bytes;
+	const char *blank = maker->blank;
+	char	   *row = maker->rows;
 
-		row_copy(row, maker->blank, maker->blank_bytes);
-		memcpy(items + i * tree->item_bytes, &row, sizeof(MinimalTuple));
+	for (uint32 i = 0; i < n; i++, row += bytes, items += item_bytes)
+	{
+		row_copy(row, blank, bytes);
+		memcpy(items, &row, sizeof(MinimalTuple));
 	}
 	for (int c = 0; c < maker->keybuf.ncols; c++)
 	{
