@@ -182,7 +182,8 @@ explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 
 	}
 }
 
-void
+/* Shows a sort's report; in text format each line begins with prefix. */
+static void
 explain_report(const ParticipantReport *report, const char *prefix, const DistinctFilter *filter, ExplainState *es)
 {
 	const char *type = report->spilled ? "Disk" : "Memory";
@@ -213,8 +214,13 @@ explain_report(const ParticipantReport *report, const char *prefix, const Distin
 }
 
 void
-explain_participant_phases(const ParticipantReport *report, const char *prefix, ExplainState *es)
+explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es)
 {
+	if (!report->valid)
+		return;
+	explain_report(report, prefix, NULL, es);
+	if (!es->timing)
+		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
@@ -229,7 +235,8 @@ explain_participant_phases(const ParticipantReport *report, const char *prefix, 
 	}
 }
 
-void
+/* Shows the phases of a sort.  Emission takes the remaining time of the node. */
+static void
 explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainState *es)
 {
 	double		nloops = ps->instrument->nloops;
@@ -282,7 +289,8 @@ explain_parts(const SortReport *report, ExplainState *es)
 	}
 }
 
-void
+/* Shows a device's time and copied bytes. */
+static void
 explain_device(const SortReport *report, ExplainState *es)
 {
 	int64		up = (int64) (report->device.bytes_up / 1024);
@@ -313,4 +321,19 @@ explain_device(const SortReport *report, ExplainState *es)
 	explain_parts(report, es);
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainCloseGroup("Sort Devices", "Sort Devices", false, es);
+}
+
+void
+explain_sort(const CustomScanState *css, const SortReport *report, bool keys_only, const DistinctFilter *filter,
+			 ExplainState *es)
+{
+	ParticipantReport shown;
+
+	participant_report_fill(&shown, report, keys_only);
+	explain_report(&shown, "", filter, es);
+	if (!es->timing || css->ss.ps.instrument == NULL)
+		return;
+	explain_phases(&css->ss.ps, &shown, es);
+	if (report->device.bytes_up > 0)
+		explain_device(report, es);
 }

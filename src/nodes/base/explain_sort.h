@@ -20,18 +20,12 @@ extern void explain_keys(const CustomScanState *css, const KeyColumn *keys, int 
 extern void explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 on_device,
 							const DistinctFilter *filter, ExplainState *es);
 
-/* Shows a sort's report; in text format each line begins with prefix.  filter may be NULL. */
-extern void explain_report(const ParticipantReport *report, const char *prefix, const DistinctFilter *filter,
-						   ExplainState *es);
+/* Shows a sort of this process.  filter may be NULL. */
+extern void explain_sort(const CustomScanState *css, const SortReport *report, bool keys_only,
+						 const DistinctFilter *filter, ExplainState *es);
 
-/* Shows a participant's phases.  It has no emit phase of its own. */
-extern void explain_participant_phases(const ParticipantReport *report, const char *prefix, ExplainState *es);
-
-/* Shows the phases of a sort.  Emission takes the remaining time of the node. */
-extern void explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainState *es);
-
-/* Shows a device's time and copied bytes. */
-extern void explain_device(const SortReport *report, ExplainState *es);
+/* Shows a participant of a parallel sort, if it took part; in text format each line begins with prefix. */
+extern void explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es);
 
 /* Fills the plain data that EXPLAIN shows of a sort. */
 extern void participant_report_fill(ParticipantReport *to, const SortReport *report,

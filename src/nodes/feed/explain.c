@@ -9,16 +9,6 @@
 #include "nodes/feed/feed.h"
 
 static void
-explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es)
-{
-	if (!report->valid)
-		return;
-	explain_report(report, prefix, NULL, es);
-	if (es->timing)
-		explain_participant_phases(report, prefix, es);
-}
-
-static void
 explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
 {
 	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);

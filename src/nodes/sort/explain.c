@@ -12,19 +12,10 @@ void
 gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GpuSortState *node = (GpuSortState *) css;
-	ParticipantReport report;
 
 	explain_keys(css, node->keys, node->nkeys, 0, ancestors, es);
-	if (!es->analyze || !node->sort_done)
-		return;
-	participant_report_fill(&report, node->sorter->report, node->keys_only);
-	explain_report(&report, "", node->filter, es);
-	if (es->timing && css->ss.ps.instrument != NULL)
-	{
-		explain_phases(&css->ss.ps, &report, es);
-		if (node->sorter->report->device.bytes_up > 0)
-			explain_device(node->sorter->report, es);
-	}
+	if (es->analyze && node->sort_done)
+		explain_sort(css, node->sorter->report, node->keys_only, node->filter, es);
 }
 
 void
@@ -37,20 +28,10 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		return;
 	if (node->on_device)
 	{
-		const SortReport *report = node->partial->sorter->report;
-		ParticipantReport shown;
-
-		participant_report_fill(&shown, report, false);
-		explain_report(&shown, "", node->filter, es);
-		if (es->timing && css->ss.ps.instrument != NULL)
-		{
-			explain_phases(&css->ss.ps, &shown, es);
-			if (report->device.bytes_up > 0)
-				explain_device(report, es);
-		}
+		explain_sort(css, node->partial->sorter->report, false, node->filter, es);
+		return;
 	}
-	else
-		ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
-	if (!node->on_device && node->distinct > 0 && (node->merge != NULL || node->filter != NULL))
+	ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
+	if (node->distinct > 0 && (node->merge != NULL || node->filter != NULL))
 		explain_dropped("", 0, node->merge != NULL ? node->merge->dropped : 0, 0, node->filter, es);
 }
