@@ -154,7 +154,8 @@ replace_unique(Plan *plan)
 	int			nkeys;
 	double		groups;
 
-	if ((!gpusort_plan_is(plan->lefttree) && !incremental_plan_is(plan->lefttree)) || sort->custom_exprs != NIL)
+	if ((!gpusort_plan_is(plan->lefttree) && !custom_plan_is(plan->lefttree, &incremental_scan_methods)) ||
+		sort->custom_exprs != NIL)
 		return plan;
 	keys = gpusort_plan_keys(sort, &nkeys);
 	if (!columns_lead(&node, sort, keys, nkeys))

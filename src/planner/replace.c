@@ -151,7 +151,7 @@ static bool
 has_free_columns(Plan *plan)
 {
 	if (IsA(plan, CustomScan))
-		return join_plan_is(plan);
+		return custom_plan_is(plan, &join_scan_methods);
 	return !IsA(plan, ForeignScan) && is_projection_capable_plan(plan);
 }
 

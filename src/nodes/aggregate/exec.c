@@ -36,13 +36,12 @@
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/aggregate/ordered_set.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/group_compare.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/sort/sort_node.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_agg.h"
-#include "parser/parsetree.h"
 #include "utils/array.h"
 #include "utils/datum.h"
 #include "utils/expandeddatum.h"
@@ -123,27 +122,6 @@ typedef struct AggregateState
 	bool		returned;		/* without GROUP BY: the row was returned */
 	double		filtered;		/* groups that failed HAVING */
 } AggregateState;
-
-static Node *aggregate_create_state(CustomScan *cscan);
-static void aggregate_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *aggregate_exec_custom(CustomScanState *css);
-static void aggregate_end(CustomScanState *css);
-static void aggregate_rescan(CustomScanState *css);
-static void aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-
-const CustomScanMethods aggregate_scan_methods = {
-	.CustomName = "GpuSort Aggregate",
-	.CreateCustomScanState = aggregate_create_state
-};
-
-static const CustomExecMethods aggregate_exec_methods = {
-	.CustomName = "GpuSort Aggregate",
-	.BeginCustomScan = aggregate_begin,
-	.ExecCustomScan = aggregate_exec_custom,
-	.EndCustomScan = aggregate_end,
-	.ReScanCustomScan = aggregate_rescan,
-	.ExplainCustomScan = aggregate_explain
-};
 
 /* ------------------------------------------------------------------------
  * Format in the plan: the Agg, and two lists of numbers in custom_private
@@ -925,25 +903,10 @@ aggregate_exec(PlanState *pstate)
 	}
 }
 
-static TupleTableSlot *
-aggregate_exec_custom(CustomScanState *css)
-{
-	return aggregate_exec(&css->ss.ps);
-}
-
 /* ------------------------------------------------------------------------
  * Begin, end, rescan
  * ------------------------------------------------------------------------
  */
-
-static Node *
-aggregate_create_state(CustomScan *cscan)
-{
-	AggregateState *node = (AggregateState *) newNode(sizeof(AggregateState), T_CustomScanState);
-
-	node->css.methods = &aggregate_exec_methods;
-	return (Node *) node;
-}
 
 /* expression_tree_walker: does the expression have columns of a group's first row? */
 static bool
@@ -1174,7 +1137,6 @@ aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	AggregateState *node = (AggregateState *) css;
 	const Agg  *agg = node->format.agg;
-	const Plan *child = outerPlan(css->ss.ps.plan);
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
 	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
 	List	   *aggregates = NIL;
@@ -1183,29 +1145,39 @@ aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 
 	if (agg->aggsplit != AGGSPLIT_SIMPLE)
 		ExplainPropertyText("Partial Mode", DO_AGGSPLIT_SKIPFINAL(agg->aggsplit) ? "Partial" : "Finalize", es);
-	for (int i = 0; i < agg->numCols; i++)
-	{
-		TargetEntry *tle = get_tle_by_resno(child->targetlist, agg->grpColIdx[i]);
-
-		if (tle == NULL)
-			elog(ERROR, "no tlist entry for column %d", agg->grpColIdx[i]);
-		names = lappend(names, deparse_expression((Node *) makeVarFromTargetEntry(OUTER_VAR, tle), context,
-												  useprefix, true));
-	}
-	if (names != NIL)
-		ExplainPropertyList("Group Key", names, es);
+	explain_columns(css, "Group Key", agg->grpColIdx, agg->numCols, ancestors, es);
 	collect_aggregates((Node *) agg->plan.targetlist, &aggregates);
 	collect_aggregates((Node *) agg->plan.qual, &aggregates);
-	names = NIL;
 	foreach(lc, aggregates)
 		names = lappend(names, deparse_expression(lfirst(lc), context, useprefix, true));
 	if (names != NIL)
 		ExplainPropertyList("Aggregates", names, es);
-	if (agg->plan.qual != NIL)
-	{
-		ExplainPropertyText("Filter", deparse_expression((Node *) make_ands_explicit(agg->plan.qual), context,
-														 useprefix, false), es);
-		if (es->analyze && node->filtered > 0)
-			ExplainPropertyFloat("Rows Removed by Filter", NULL, node->filtered, 0, es);
-	}
+	explain_condition(css, "Filter", agg->plan.qual, useprefix, ancestors, es);
+	if (es->analyze && node->filtered > 0)
+		ExplainPropertyFloat("Rows Removed by Filter", NULL, node->filtered, 0, es);
 }
+
+/* ------------------------------------------------------------------------
+ * Methods
+ * ------------------------------------------------------------------------
+ */
+
+static const CustomExecMethods aggregate_exec_methods = {
+	.CustomName = "GpuSort Aggregate",
+	.BeginCustomScan = aggregate_begin,
+	.ExecCustomScan = custom_exec,
+	.EndCustomScan = aggregate_end,
+	.ReScanCustomScan = aggregate_rescan,
+	.ExplainCustomScan = aggregate_explain
+};
+
+static Node *
+aggregate_create_state(CustomScan *cscan)
+{
+	return custom_state_make(sizeof(AggregateState), &aggregate_exec_methods);
+}
+
+const CustomScanMethods aggregate_scan_methods = {
+	.CustomName = "GpuSort Aggregate",
+	.CreateCustomScanState = aggregate_create_state
+};

@@ -920,11 +920,10 @@ replace_aggregate(Agg *agg)
 		return &agg->plan;
 
 	set_format(&format, agg, &all, sort);
-	cscan = plan_scan_of_input(&agg->plan, copyObject(agg->plan.targetlist));
+	cscan = custom_plan_make(&agg->plan, copyObject(agg->plan.targetlist), &aggregate_scan_methods);
 	cscan->scan.plan.qual = NIL;
 	aggregate_plan_fill(cscan, &format);
 	compat_count_disabled(cscan);
-	cscan->methods = &aggregate_scan_methods;
 	drop_untaken(agg, &all, sort);
 	return &cscan->scan.plan;
 }

@@ -12,32 +12,6 @@
 #include "nodes/plannodes.h"
 
 /*
- * A CustomScan that returns its input rows, with the costs, rows, parameters and child
- * of the node "like".  The entries of input refer to the child's output.
- */
-static inline CustomScan *
-plan_scan_of_input(const Plan *like, List *input)
-{
-	CustomScan *cscan = makeNode(CustomScan);
-	List	   *tlist = NIL;
-	ListCell   *lc;
-
-	cscan->scan.plan = *like;
-	cscan->scan.plan.type = T_CustomScan;
-
-	foreach(lc, input)
-	{
-		TargetEntry *tle = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
-
-		tle->expr = (Expr *) makeVarFromTargetEntry(INDEX_VAR, tle);
-		tlist = lappend(tlist, tle);
-	}
-	cscan->scan.plan.targetlist = tlist;
-	cscan->custom_scan_tlist = input;
-	return cscan;
-}
-
-/*
  * An expression of a plan, or the expression that it refers to, where it is computed.  Vars of
  * a table, a subquery or an Append are not followed.
  */

@@ -28,6 +28,7 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/explain_sort.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
@@ -38,55 +39,6 @@
 #include "parallel/parallel.h"
 #include "service/service.h"
 #include "utils/memutils.h"
-
-static Node *partial_sort_create_state(CustomScan *cscan);
-static void partial_sort_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *partial_sort_exec_custom(CustomScanState *css);
-static void partial_sort_end(CustomScanState *css);
-static void partial_sort_rescan(CustomScanState *css);
-static Size partial_sort_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
-static void partial_sort_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
-static void partial_sort_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
-static void partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
-static void partial_sort_shutdown(CustomScanState *css);
-
-const CustomScanMethods partial_sort_scan_methods = {
-	.CustomName = "GpuSort Feed",
-	.CreateCustomScanState = partial_sort_create_state
-};
-
-static const CustomExecMethods partial_sort_exec_methods = {
-	.CustomName = "GpuSort Feed",
-	.BeginCustomScan = partial_sort_begin,
-	.ExecCustomScan = partial_sort_exec_custom,
-	.EndCustomScan = partial_sort_end,
-	.ReScanCustomScan = partial_sort_rescan,
-	.EstimateDSMCustomScan = partial_sort_estimate_dsm,
-	.InitializeDSMCustomScan = partial_sort_init_dsm,
-	.ReInitializeDSMCustomScan = partial_sort_reinit_dsm,
-	.InitializeWorkerCustomScan = partial_sort_init_worker,
-	.ShutdownCustomScan = partial_sort_shutdown,
-	.ExplainCustomScan = partial_sort_explain
-};
-
-PartialSortState *
-partial_sort_of_gather(GatherState *gather)
-{
-	PartialSortState *partial = (PartialSortState *) outerPlanState(gather);
-
-	Assert(IsA(partial, CustomScanState) && partial->css.methods == &partial_sort_exec_methods);
-	return partial;
-}
-
-static Node *
-partial_sort_create_state(CustomScan *cscan)
-{
-	PartialSortState *partial = (PartialSortState *) newNode(sizeof(PartialSortState), T_CustomScanState);
-
-	partial->css.methods = &partial_sort_exec_methods;
-	partial->ring = -1;
-	return (Node *) partial;
-}
 
 /* Creates *sorter if there is none, and begins a sort as one of several participants. */
 static void
@@ -245,12 +197,6 @@ partial_sort_exec(PlanState *pstate)
 		partial->done = true;
 	}
 	return ExecClearTuple(slot);
-}
-
-static TupleTableSlot *
-partial_sort_exec_custom(CustomScanState *css)
-{
-	return partial_sort_exec(&css->ss.ps);
 }
 
 static void
@@ -448,4 +394,46 @@ partial_sort_shutdown(CustomScanState *css)
 	if (partial->done)
 		partial->reports[ex->nrings].dropped_in_merges = partial->sorter->report->dropped_in_merges;
 	partial->exchange = NULL;
+}
+
+/* ------------------------------------------------------------------------
+ * Methods
+ * ------------------------------------------------------------------------
+ */
+
+static const CustomExecMethods partial_sort_exec_methods = {
+	.CustomName = "GpuSort Feed",
+	.BeginCustomScan = partial_sort_begin,
+	.ExecCustomScan = custom_exec,
+	.EndCustomScan = partial_sort_end,
+	.ReScanCustomScan = partial_sort_rescan,
+	.EstimateDSMCustomScan = partial_sort_estimate_dsm,
+	.InitializeDSMCustomScan = partial_sort_init_dsm,
+	.ReInitializeDSMCustomScan = partial_sort_reinit_dsm,
+	.InitializeWorkerCustomScan = partial_sort_init_worker,
+	.ShutdownCustomScan = partial_sort_shutdown,
+	.ExplainCustomScan = partial_sort_explain
+};
+
+static Node *
+partial_sort_create_state(CustomScan *cscan)
+{
+	Node	   *state = custom_state_make(sizeof(PartialSortState), &partial_sort_exec_methods);
+
+	((PartialSortState *) state)->ring = -1;
+	return state;
+}
+
+const CustomScanMethods partial_sort_scan_methods = {
+	.CustomName = "GpuSort Feed",
+	.CreateCustomScanState = partial_sort_create_state
+};
+
+PartialSortState *
+partial_sort_of_gather(GatherState *gather)
+{
+	PartialSortState *partial = (PartialSortState *) outerPlanState(gather);
+
+	Assert(IsA(partial, CustomScanState) && partial->css.methods == &partial_sort_exec_methods);
+	return partial;
 }

@@ -33,6 +33,7 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/distinct_filter.h"
 #include "nodes/base/group_compare.h"
 #include "nodes/base/pause.h"
@@ -74,26 +75,6 @@ typedef struct GroupBatch
 	bool		begins[GROUP_BATCH_ROWS];	/* the row is the first of its
 											 * group; by index */
 } GroupBatch;
-
-static Node *incremental_create_state(CustomScan *cscan);
-static void incremental_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *incremental_exec_custom(CustomScanState *css);
-static void incremental_end(CustomScanState *css);
-static void incremental_rescan(CustomScanState *css);
-
-const CustomScanMethods incremental_scan_methods = {
-	.CustomName = "GpuSort Incremental",
-	.CreateCustomScanState = incremental_create_state
-};
-
-static const CustomExecMethods incremental_exec_methods = {
-	.CustomName = "GpuSort Incremental",
-	.BeginCustomScan = incremental_begin,
-	.ExecCustomScan = incremental_exec_custom,
-	.EndCustomScan = incremental_end,
-	.ReScanCustomScan = incremental_rescan,
-	.ExplainCustomScan = incremental_explain
-};
 
 /* ------------------------------------------------------------------------
  * Batches of small groups
@@ -509,25 +490,10 @@ incremental_exec_distinct(PlanState *pstate)
 	return slot;
 }
 
-static TupleTableSlot *
-incremental_exec_custom(CustomScanState *css)
-{
-	return css->ss.ps.ExecProcNode(&css->ss.ps);
-}
-
 /* ------------------------------------------------------------------------
  * Life of the node
  * ------------------------------------------------------------------------
  */
-
-static Node *
-incremental_create_state(CustomScan *cscan)
-{
-	IncrementalState *node = (IncrementalState *) newNode(sizeof(IncrementalState), T_CustomScanState);
-
-	node->css.methods = &incremental_exec_methods;
-	return (Node *) node;
-}
 
 static void
 init_prefix(IncrementalState *node, TupleDesc desc)
@@ -608,3 +574,28 @@ incremental_rescan(CustomScanState *css)
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
 }
+
+/* ------------------------------------------------------------------------
+ * Methods
+ * ------------------------------------------------------------------------
+ */
+
+static const CustomExecMethods incremental_exec_methods = {
+	.CustomName = "GpuSort Incremental",
+	.BeginCustomScan = incremental_begin,
+	.ExecCustomScan = custom_exec,
+	.EndCustomScan = incremental_end,
+	.ReScanCustomScan = incremental_rescan,
+	.ExplainCustomScan = incremental_explain
+};
+
+static Node *
+incremental_create_state(CustomScan *cscan)
+{
+	return custom_state_make(sizeof(IncrementalState), &incremental_exec_methods);
+}
+
+const CustomScanMethods incremental_scan_methods = {
+	.CustomName = "GpuSort Incremental",
+	.CreateCustomScanState = incremental_create_state
+};

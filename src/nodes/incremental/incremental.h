@@ -14,9 +14,6 @@
 /* Plan node "Custom Scan (GpuSort Incremental)". */
 extern const CustomScanMethods incremental_scan_methods;
 
-/* Is this a GpuSort Incremental? */
-extern bool incremental_plan_is(const Plan *plan);
-
 /*
  * gpusort_plan_fill() for a GpuSort Incremental, whose child's rows are ordered by the
  * first nprefix key columns; and that number.

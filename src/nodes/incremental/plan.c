@@ -5,15 +5,9 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "nodes/base/plan_columns.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/incremental/incremental.h"
-
-bool
-incremental_plan_is(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &incremental_scan_methods;
-}
 
 void
 incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix, Limit *limit)
@@ -32,10 +26,9 @@ Plan *
 incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
 {
 	Sort	   *sort = &incremental->sort;
-	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &incremental_scan_methods);
 
 	compat_count_disabled(cscan);
-	cscan->methods = &incremental_scan_methods;
 	incremental_plan_fill(cscan, keys, sort->numCols, incremental->nPresortedCols, limit);
 	return &cscan->scan.plan;
 }

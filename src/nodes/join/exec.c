@@ -26,22 +26,21 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/group_compare.h"
 #include "nodes/join/join.h"
-#include "nodes/makefuncs.h"
 #include "nodes/sort/sort_node.h"
 #include "store/store.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/ruleutils.h"
 #include "utils/sortsupport.h"
 #include "utils/tuplestore.h"
 
 /* One key of the join: a column of each side. */
 typedef struct JoinKey
 {
-	JoinKeyFormat format;
+	MergeKey	merge;
 	int			outer_bytes;	/* size of the integers; 0: other types */
 	int			inner_bytes;
 	SortSupportData ssup;		/* compares other types */
@@ -73,7 +72,8 @@ typedef struct InnerGroup
 typedef struct MergedJoin
 {
 	CustomScanState css;
-	JoinFormat	format;
+	const MergeJoin *join;		/* the replaced node */
+	int			nkeys;
 	JoinKey    *keys;
 	ExprState  *condition;		/* join condition besides the keys; NULL: none */
 	ExprState  *filter;			/* the node's qual; NULL: none */
@@ -107,87 +107,6 @@ typedef struct MergedJoin
 	TupleTableSlot *nulls;		/* in place of an inner row; NULL: not needed */
 } MergedJoin;
 
-static Node *join_create_state(CustomScan *cscan);
-static void join_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *join_exec_custom(CustomScanState *css);
-static void join_end(CustomScanState *css);
-static void join_rescan(CustomScanState *css);
-static void join_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-
-const CustomScanMethods join_scan_methods = {
-	.CustomName = "GpuSort Join",
-	.CreateCustomScanState = join_create_state
-};
-
-static const CustomExecMethods join_exec_methods = {
-	.CustomName = "GpuSort Join",
-	.BeginCustomScan = join_begin,
-	.ExecCustomScan = join_exec_custom,
-	.EndCustomScan = join_end,
-	.ReScanCustomScan = join_rescan,
-	.ExplainCustomScan = join_explain
-};
-
-/* ------------------------------------------------------------------------
- * Format in the plan: two lists of numbers in custom_private; the clauses of the keys and
- * the join condition in custom_exprs
- * ------------------------------------------------------------------------
- */
-
-bool
-join_plan_is(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &join_scan_methods;
-}
-
-void
-join_plan_fill(CustomScan *cscan, const JoinFormat *format)
-{
-	List	   *columns = list_make2_int(format->jointype, format->inner_unique);
-	List	   *types = NIL;
-
-	for (int i = 0; i < format->nkeys; i++)
-	{
-		const JoinKeyFormat *key = &format->keys[i];
-
-		columns = lappend_int(columns, key->outer);
-		columns = lappend_int(columns, key->inner);
-		columns = lappend_int(columns, key->reverse);
-		types = lappend_oid(types, key->opfamily);
-		types = lappend_oid(types, key->outer_type);
-		types = lappend_oid(types, key->inner_type);
-		types = lappend_oid(types, key->collation);
-	}
-	cscan->custom_private = list_make2(columns, types);
-	cscan->custom_exprs = list_make2(format->clauses, format->condition);
-}
-
-static void
-join_plan_read(const CustomScan *cscan, JoinFormat *format)
-{
-	const List *columns = linitial(cscan->custom_private);
-	const List *types = lsecond(cscan->custom_private);
-
-	format->jointype = (JoinType) linitial_int(columns);
-	format->inner_unique = lsecond_int(columns);
-	format->clauses = linitial(cscan->custom_exprs);
-	format->condition = lsecond(cscan->custom_exprs);
-	format->nkeys = list_length(types) / 4;
-	format->keys = palloc(format->nkeys * sizeof(JoinKeyFormat));
-	for (int i = 0; i < format->nkeys; i++)
-	{
-		JoinKeyFormat *key = &format->keys[i];
-
-		key->outer = list_nth_int(columns, 2 + 3 * i);
-		key->inner = list_nth_int(columns, 3 + 3 * i);
-		key->reverse = list_nth_int(columns, 4 + 3 * i);
-		key->opfamily = list_nth_oid(types, 4 * i);
-		key->outer_type = list_nth_oid(types, 4 * i + 1);
-		key->inner_type = list_nth_oid(types, 4 * i + 2);
-		key->collation = list_nth_oid(types, 4 * i + 3);
-	}
-}
-
 /* ------------------------------------------------------------------------
  * Keys
  * ------------------------------------------------------------------------
@@ -205,9 +124,9 @@ integer_of(Datum value, int bytes)
 static inline bool
 outer_has_null(const MergedJoin *node)
 {
-	for (int i = 0; i < node->format.nkeys; i++)
+	for (int i = 0; i < node->nkeys; i++)
 	{
-		if (node->outer->tts_isnull[node->keys[i].format.outer - 1])
+		if (node->outer->tts_isnull[node->keys[i].merge.outer - 1])
 			return true;
 	}
 	return false;
@@ -216,9 +135,9 @@ outer_has_null(const MergedJoin *node)
 static inline bool
 inner_has_null(const MergedJoin *node, const TupleTableSlot *row)
 {
-	for (int i = 0; i < node->format.nkeys; i++)
+	for (int i = 0; i < node->nkeys; i++)
 	{
-		if (row->tts_isnull[node->keys[i].format.inner - 1])
+		if (row->tts_isnull[node->keys[i].merge.inner - 1])
 			return true;
 	}
 	return false;
@@ -231,11 +150,11 @@ compare_keys(MergedJoin *node)
 	MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
 	int			order = 0;
 
-	for (int i = 0; i < node->format.nkeys && order == 0; i++)
+	for (int i = 0; i < node->nkeys && order == 0; i++)
 	{
 		JoinKey    *key = &node->keys[i];
-		Datum		outer = node->outer->tts_values[key->format.outer - 1];
-		Datum		inner = node->inner->tts_values[key->format.inner - 1];
+		Datum		outer = node->outer->tts_values[key->merge.outer - 1];
+		Datum		inner = node->inner->tts_values[key->merge.inner - 1];
 
 		if (likely(key->outer_bytes > 0))
 		{
@@ -243,7 +162,7 @@ compare_keys(MergedJoin *node)
 			int64		b = integer_of(inner, key->inner_bytes);
 
 			order = (a > b) - (a < b);
-			if (key->format.reverse)
+			if (key->merge.reverse)
 				order = -order;
 		}
 		else
@@ -270,8 +189,8 @@ meets_last_group(MergedJoin *node, bool one_int)
 		return false;
 	if (one_int)
 		return node->outer_int == node->group_int;
-	return group_columns_first_difference(node->group_key, node->format.nkeys, node->outer,
-										  node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory) == node->format.nkeys;
+	return group_columns_first_difference(node->group_key, node->nkeys, node->outer,
+										  node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory) == node->nkeys;
 }
 
 /*
@@ -285,10 +204,10 @@ inner_meets_group(MergedJoin *node, bool one_int)
 
 	if (one_int || !node->same_types)
 		return compare_rows(node, one_int) == 0;
-	for (int i = 0; i < node->format.nkeys; i++)
+	for (int i = 0; i < node->nkeys; i++)
 	{
 		GroupColumn *column = &node->group_key[i];
-		Datum		value = node->inner->tts_values[node->keys[i].format.inner - 1];
+		Datum		value = node->inner->tts_values[node->keys[i].merge.inner - 1];
 
 		if (column->typbyval && column->value == value)
 			continue;
@@ -471,7 +390,7 @@ begin_inner_group(MergedJoin *node, bool one_int)
 		node->group_int = node->outer_int;
 	else
 	{
-		for (int i = 0; i < node->format.nkeys; i++)
+		for (int i = 0; i < node->nkeys; i++)
 			group_column_keep(&node->group_key[i], node->outer, node->css.ss.ps.state->es_query_cxt);
 	}
 	if (node->array != NULL)
@@ -630,7 +549,7 @@ join_exec_as(PlanState *pstate, bool one_int)
 				continue;
 			node->matched = true;
 			node->in_group = !node->one_match;
-			if (node->format.jointype == JOIN_ANTI)
+			if (node->join->join.jointype == JOIN_ANTI)
 				continue;
 			row = joined_row(node, inner);
 		}
@@ -655,25 +574,10 @@ join_exec_int(PlanState *pstate)
 	return join_exec_as(pstate, true);
 }
 
-static TupleTableSlot *
-join_exec_custom(CustomScanState *css)
-{
-	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
-}
-
 /* ------------------------------------------------------------------------
  * Begin, end, rescan
  * ------------------------------------------------------------------------
  */
-
-static Node *
-join_create_state(CustomScan *cscan)
-{
-	MergedJoin *node = (MergedJoin *) newNode(sizeof(MergedJoin), T_CustomScanState);
-
-	node->css.methods = &join_exec_methods;
-	return (Node *) node;
-}
 
 /* Does this function compare integers of these sizes?  So it does with dates and times. */
 static bool
@@ -708,19 +612,19 @@ compares_integers(Oid proc, int *outer_bytes, int *inner_bytes)
 static void
 prepare_comparator(JoinKey *key)
 {
-	const JoinKeyFormat *format = &key->format;
-	Oid			order = get_opfamily_proc(format->opfamily, format->outer_type, format->inner_type, BTORDER_PROC);
+	const MergeKey *merge = &key->merge;
+	Oid			order = get_opfamily_proc(merge->opfamily, merge->outer_type, merge->inner_type, BTORDER_PROC);
 	Oid			support;
 
 	if (!OidIsValid(order))
-		elog(ERROR, "missing support function %d(%u,%u) in opfamily %u", BTORDER_PROC, format->outer_type,
-			 format->inner_type, format->opfamily);
+		elog(ERROR, "missing support function %d(%u,%u) in opfamily %u", BTORDER_PROC, merge->outer_type,
+			 merge->inner_type, merge->opfamily);
 	if (compares_integers(order, &key->outer_bytes, &key->inner_bytes))
 		return;
 	key->ssup.ssup_cxt = CurrentMemoryContext;
-	key->ssup.ssup_collation = format->collation;
-	key->ssup.ssup_reverse = format->reverse;
-	support = get_opfamily_proc(format->opfamily, format->outer_type, format->inner_type, BTSORTSUPPORT_PROC);
+	key->ssup.ssup_collation = merge->collation;
+	key->ssup.ssup_reverse = merge->reverse;
+	support = get_opfamily_proc(merge->opfamily, merge->outer_type, merge->inner_type, BTSORTSUPPORT_PROC);
 	if (OidIsValid(support))
 		OidFunctionCall1(support, PointerGetDatum(&key->ssup));
 	if (key->ssup.comparator == NULL)
@@ -731,30 +635,30 @@ prepare_comparator(JoinKey *key)
 static void
 init_keys(MergedJoin *node)
 {
-	const JoinFormat *format = &node->format;
 	TupleDesc	desc = ExecGetResultType(outerPlanState(node));
 
 	node->same_types = true;
-	node->keys = palloc0(format->nkeys * sizeof(JoinKey));
-	node->group_key = palloc(format->nkeys * sizeof(GroupColumn));
-	for (int i = 0; i < format->nkeys; i++)
+	node->nkeys = list_length(node->join->mergeclauses);
+	node->keys = palloc0(node->nkeys * sizeof(JoinKey));
+	node->group_key = palloc(node->nkeys * sizeof(GroupColumn));
+	for (int i = 0; i < node->nkeys; i++)
 	{
 		JoinKey    *key = &node->keys[i];
 		Oid			equality;
 
-		key->format = format->keys[i];
+		(void) merge_key_read(node->join, i, &key->merge);
 		prepare_comparator(key);
 		node->evaluates |= key->outer_bytes == 0;
-		node->same_types &= key->format.outer_type == key->format.inner_type;
-		equality = get_opfamily_member(key->format.opfamily, key->format.outer_type, key->format.outer_type,
+		node->same_types &= key->merge.outer_type == key->merge.inner_type;
+		equality = get_opfamily_member(key->merge.opfamily, key->merge.outer_type, key->merge.outer_type,
 									   BTEqualStrategyNumber);
 		if (!OidIsValid(equality))
-			elog(ERROR, "missing equality operator of type %u in operator family %u", key->format.outer_type,
-				 key->format.opfamily);
+			elog(ERROR, "missing equality operator of type %u in operator family %u", key->merge.outer_type,
+				 key->merge.opfamily);
 
-		group_column_init(&node->group_key[i], key->format.outer, equality, key->format.collation, desc);
-		node->last_outer = Max(node->last_outer, key->format.outer);
-		node->last_inner = Max(node->last_inner, key->format.inner);
+		group_column_init(&node->group_key[i], key->merge.outer, equality, key->merge.collation, desc);
+		node->last_outer = Max(node->last_outer, key->merge.outer);
+		node->last_inner = Max(node->last_inner, key->merge.inner);
 	}
 }
 
@@ -791,26 +695,27 @@ join_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	MergedJoin *node = (MergedJoin *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
-	JoinFormat *format = &node->format;
+	const Join *join;
 	TupleDesc	inner;
 
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	innerPlanState(css) = ExecInitNode(innerPlan(cscan), estate, eflags);
 	inner = ExecGetResultType(innerPlanState(css));
 
-	join_plan_read(cscan, format);
-	node->fills = format->jointype == JOIN_LEFT || format->jointype == JOIN_ANTI;
-	node->one_match = format->inner_unique || format->jointype == JOIN_SEMI || format->jointype == JOIN_ANTI;
-	node->one_decides = node->one_match && format->condition == NIL;
+	node->join = linitial_node(MergeJoin, cscan->custom_private);
+	join = &node->join->join;
+	node->fills = join->jointype == JOIN_LEFT || join->jointype == JOIN_ANTI;
+	node->one_match = join->inner_unique || join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI;
+	node->one_decides = node->one_match && join->joinqual == NIL;
 	init_projection(node);
-	node->condition = ExecInitQual(format->condition, &css->ss.ps);
+	node->condition = ExecInitQual(join->joinqual, &css->ss.ps);
 	node->filter = css->ss.ps.qual;
 	node->evaluates = node->condition != NULL || node->filter != NULL || !only_columns(cscan->scan.plan.targetlist);
 	init_keys(node);
 	node->stored = ExecInitExtraTupleSlot(estate, inner, &TTSOpsMinimalTuple);
 	if (node->fills)
 		node->nulls = ExecInitNullTupleSlot(estate, inner, &TTSOpsVirtual);
-	css->ss.ps.ExecProcNode = format->nkeys == 1 && node->keys[0].outer_bytes > 0 && !format->keys[0].reverse ?
+	css->ss.ps.ExecProcNode = node->nkeys == 1 && node->keys[0].outer_bytes > 0 && !node->keys[0].merge.reverse ?
 		join_exec_int : join_exec;
 }
 
@@ -867,18 +772,38 @@ static void
 join_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	MergedJoin *node = (MergedJoin *) css;
-	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
 
-	ExplainPropertyText("Join Type", join_type_name(node->format.jointype), es);
+	ExplainPropertyText("Join Type", join_type_name(node->join->join.jointype), es);
 	if (es->verbose)
-		ExplainPropertyBool("Inner Unique", node->format.inner_unique, es);
-	ExplainPropertyText("Merge Cond", deparse_expression((Node *) make_ands_explicit(node->format.clauses), context,
-														 true, false), es);
-	if (node->format.condition == NIL)
-		return;
-	ExplainPropertyText("Join Filter", deparse_expression((Node *) make_ands_explicit(node->format.condition),
-														  context, true, false), es);
+		ExplainPropertyBool("Inner Unique", node->join->join.inner_unique, es);
+	explain_condition(css, "Merge Cond", node->join->mergeclauses, true, ancestors, es);
+	explain_condition(css, "Join Filter", node->join->join.joinqual, true, ancestors, es);
 	if (es->analyze && node->unmatched_pairs > 0)
 		ExplainPropertyFloat("Rows Removed by Join Filter", NULL,
 							 node->unmatched_pairs / css->ss.ps.instrument->nloops, 0, es);
 }
+
+/* ------------------------------------------------------------------------
+ * Methods
+ * ------------------------------------------------------------------------
+ */
+
+static const CustomExecMethods join_exec_methods = {
+	.CustomName = "GpuSort Join",
+	.BeginCustomScan = join_begin,
+	.ExecCustomScan = custom_exec,
+	.EndCustomScan = join_end,
+	.ReScanCustomScan = join_rescan,
+	.ExplainCustomScan = join_explain
+};
+
+static Node *
+join_create_state(CustomScan *cscan)
+{
+	return custom_state_make(sizeof(MergedJoin), &join_exec_methods);
+}
+
+const CustomScanMethods join_scan_methods = {
+	.CustomName = "GpuSort Join",
+	.CreateCustomScanState = join_create_state
+};

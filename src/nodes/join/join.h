@@ -27,15 +27,15 @@ merge_join_has_node(JoinType jointype)
 extern Plan *replace_merge_join(MergeJoin *join, bool rewind);
 
 /* ------------------------------------------------------------------------
- * Format of a GpuSort Join in a finished plan
+ * A GpuSort Join in a finished plan
  *
  * The target list, the qual and the expressions refer to the children as OUTER_VAR and
- * INNER_VAR.
+ * INNER_VAR.  custom_private has the Merge Join, without its target list, qual and children.
  * ------------------------------------------------------------------------
  */
 
 /* One key: both children are ordered by these columns. */
-typedef struct JoinKeyFormat
+typedef struct MergeKey
 {
 	AttrNumber	outer;			/* columns of the children, from 1 */
 	AttrNumber	inner;
@@ -44,22 +44,9 @@ typedef struct JoinKeyFormat
 	Oid			outer_type;		/* operand types of the equality operator */
 	Oid			inner_type;
 	Oid			collation;
-} JoinKeyFormat;
+} MergeKey;
 
-typedef struct JoinFormat
-{
-	JoinType	jointype;		/* JOIN_INNER, JOIN_LEFT, JOIN_SEMI or JOIN_ANTI */
-	bool		inner_unique;	/* an outer row has at most one match */
-	int			nkeys;
-	JoinKeyFormat *keys;
-	List	   *clauses;		/* one for each key */
-	List	   *condition;		/* join condition besides the keys, as a list of ANDs */
-} JoinFormat;
-
-/* Is this a GpuSort Join? */
-extern bool join_plan_is(const Plan *plan);
-
-/* Writes the format into the plan node's custom_private and custom_exprs. */
-extern void join_plan_fill(CustomScan *cscan, const JoinFormat *format);
+/* Reads a key of a Merge Join.  False if it compares anything but columns of the children. */
+extern bool merge_key_read(const MergeJoin *join, int i, MergeKey *key);
 
 #endif							/* GPUSORT_NODES_JOIN_JOIN_H */

@@ -27,9 +27,8 @@ column_of(const Node *expr, int varno)
 	return ((const Var *) expr)->varattno;
 }
 
-/* Fills a key.  False if the clause compares anything but columns of the children. */
-static bool
-set_key(JoinKeyFormat *key, const MergeJoin *join, int i)
+bool
+merge_key_read(const MergeJoin *join, int i, MergeKey *key)
 {
 	const OpExpr *clause = list_nth_node(OpExpr, join->mergeclauses, i);
 	int			strategy;
@@ -59,30 +58,28 @@ replace_merge_join(MergeJoin *join, bool rewind)
 {
 	Plan	   *plan = &join->join.plan;
 	Plan	   *inner = plan->righttree;
-	JoinFormat	format = {.jointype = join->join.jointype,.inner_unique = join->join.inner_unique,
-	.nkeys = list_length(join->mergeclauses),.clauses = join->mergeclauses,.condition = join->join.joinqual};
+	MergeJoin  *kept = makeNode(MergeJoin);
+	MergeKey	key;
 	CustomScan *cscan;
 
 	if (IsA(inner, Material) && inner->initPlan == NIL && (!rewind || sorts_serially(inner->lefttree)))
 		inner = inner->lefttree;
-	if (!gpusort_merge_joins || !merge_join_has_node(format.jointype) || format.nkeys == 0 ||
+	if (!gpusort_merge_joins || !merge_join_has_node(join->join.jointype) || join->mergeclauses == NIL ||
 		(!gpusort_plan_is(plan->lefttree) && !gpusort_plan_is(inner)))
 		return plan;
-	format.keys = palloc(format.nkeys * sizeof(JoinKeyFormat));
-	for (int i = 0; i < format.nkeys; i++)
+	for (int i = 0; i < list_length(join->mergeclauses); i++)
 	{
-		if (!set_key(&format.keys[i], join, i))
+		if (!merge_key_read(join, i, &key))
 			return plan;
 	}
 
-	cscan = makeNode(CustomScan);
-	cscan->scan.plan = *plan;
-	cscan->scan.plan.type = T_CustomScan;
+	cscan = custom_plan_make(plan, NIL, &join_scan_methods);
 	cscan->scan.plan.righttree = inner;
-	join_plan_fill(cscan, &format);
+	*kept = *join;
+	kept->join.plan = (Plan) {.type = T_MergeJoin};
+	cscan->custom_private = list_make1(kept);
 	compat_count_disabled(cscan);
 	/* its target list computes expressions */
 	cscan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	cscan->methods = &join_scan_methods;
 	return &cscan->scan.plan;
 }

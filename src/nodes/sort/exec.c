@@ -24,6 +24,7 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/distinct_filter.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
@@ -38,30 +39,6 @@
 #include "store/store.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-
-static Node *gpusort_create_state(CustomScan *cscan);
-static void gpusort_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *gpusort_exec_custom(CustomScanState *css);
-static void gpusort_end(CustomScanState *css);
-static void gpusort_rescan(CustomScanState *css);
-static void gpusort_mark(CustomScanState *css);
-static void gpusort_restore(CustomScanState *css);
-
-const CustomScanMethods gpusort_scan_methods = {
-	.CustomName = "GpuSort",
-	.CreateCustomScanState = gpusort_create_state
-};
-
-const CustomExecMethods gpusort_exec_methods = {
-	.CustomName = "GpuSort",
-	.BeginCustomScan = gpusort_begin,
-	.ExecCustomScan = gpusort_exec_custom,
-	.EndCustomScan = gpusort_end,
-	.ReScanCustomScan = gpusort_rescan,
-	.MarkPosCustomScan = gpusort_mark,
-	.RestrPosCustomScan = gpusort_restore,
-	.ExplainCustomScan = gpusort_explain
-};
 
 /* ------------------------------------------------------------------------
  * Slot of rows that are made from their keys
@@ -153,18 +130,6 @@ void
 gpusort_node_init(void)
 {
 	keys_slot_init();
-}
-
-static Node *
-gpusort_create_state(CustomScan *cscan)
-{
-	GpuSortState *node;
-
-	if (plan_above_partial_sorts(cscan))
-		return parallel_sort_create_state();
-	node = (GpuSortState *) newNode(sizeof(GpuSortState), T_CustomScanState);
-	node->css.methods = &gpusort_exec_methods;
-	return (Node *) node;
 }
 
 static size_t
@@ -399,12 +364,6 @@ rows_suit_device(const GpuSortState *node)
 	return sort_cost_prefers_device(&facts, 0, true, forced != NULL) && gpusort_can_rerun(outer);
 }
 
-static TupleTableSlot *
-gpusort_exec_custom(CustomScanState *css)
-{
-	return gpusort_exec_first(&css->ss.ps);
-}
-
 static void
 gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -492,3 +451,31 @@ gpusort_restore(CustomScanState *css)
 	if (node->sort_done)
 		node->result->methods->restore(node->result);
 }
+
+/* ------------------------------------------------------------------------
+ * Methods
+ * ------------------------------------------------------------------------
+ */
+
+const CustomExecMethods gpusort_exec_methods = {
+	.CustomName = "GpuSort",
+	.BeginCustomScan = gpusort_begin,
+	.ExecCustomScan = custom_exec,
+	.EndCustomScan = gpusort_end,
+	.ReScanCustomScan = gpusort_rescan,
+	.MarkPosCustomScan = gpusort_mark,
+	.RestrPosCustomScan = gpusort_restore,
+	.ExplainCustomScan = gpusort_explain
+};
+
+static Node *
+gpusort_create_state(CustomScan *cscan)
+{
+	return plan_above_partial_sorts(cscan) ? parallel_sort_create_state() :
+		custom_state_make(sizeof(GpuSortState), &gpusort_exec_methods);
+}
+
+const CustomScanMethods gpusort_scan_methods = {
+	.CustomName = "GpuSort",
+	.CreateCustomScanState = gpusort_create_state
+};

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/plan_columns.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/feed/feed.h"
@@ -16,28 +17,20 @@
 #include "nodes/sort/sort_node.h"
 
 bool
-gpusort_plan_is(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gpusort_scan_methods;
-}
-
-bool
 plan_above_partial_sorts(const CustomScan *cscan)
 {
 	const Plan *gather = outerPlan(cscan);
 
-	return IsA(gather, Gather) && IsA(outerPlan(gather), CustomScan) &&
-		((const CustomScan *) outerPlan(gather))->methods == &partial_sort_scan_methods;
+	return IsA(gather, Gather) && custom_plan_is(outerPlan(gather), &partial_sort_scan_methods);
 }
 
 Plan *
 sort_plan_make(Sort *sort, const KeyColumn *keys, Limit *limit)
 {
-	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &gpusort_scan_methods);
 
 	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	compat_count_disabled(cscan);
-	cscan->methods = &gpusort_scan_methods;
 	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
 	return (Plan *) cscan;
 }
@@ -79,7 +72,7 @@ outer_to_index(Node *node, void *context)
 static Plan *
 make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
 {
-	CustomScan *partial_node = plan_scan_of_input(sort, input);
+	CustomScan *partial_node = custom_plan_make(sort, input, &partial_sort_scan_methods);
 
 	partial_node->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
 	partial_node->scan.plan.lefttree = partial;
@@ -91,7 +84,6 @@ make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn 
 	partial_node->scan.plan.extParam = partial->extParam;
 	partial_node->scan.plan.allParam = partial->allParam;
 	compat_count_disabled(partial_node);
-	partial_node->methods = &partial_sort_scan_methods;
 	gpusort_plan_fill(partial_node, keys, nkeys, NULL);
 	return &partial_node->scan.plan;
 }
@@ -100,7 +92,7 @@ Plan *
 parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
 {
 	List	   *input = sort->plan.targetlist;
-	CustomScan *top = plan_scan_of_input(&merge->plan, input);
+	CustomScan *top = custom_plan_make(&merge->plan, input, &gpusort_scan_methods);
 	Gather	   *gather = makeNode(Gather);
 
 	gather->plan = merge->plan;
@@ -119,7 +111,6 @@ parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn 
 		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
 	top->scan.plan.lefttree = &gather->plan;
 	compat_count_disabled(top);
-	top->methods = &gpusort_scan_methods;
 	gpusort_plan_fill(top, keys, sort->numCols, limit);
 	return &top->scan.plan;
 }
@@ -133,7 +124,7 @@ parallel_sort_possible(const Gather *gather)
 Plan *
 parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
 {
-	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+	CustomScan *top = custom_plan_make(&sort->plan, sort->plan.targetlist, &gpusort_scan_methods);
 	Plan	   *partial = gather->plan.lefttree;
 	Plan	   *feed;
 
@@ -142,7 +133,6 @@ parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Lim
 	feed->startup_cost = feed->total_cost = partial->total_cost;
 	gather->plan.lefttree = feed;
 	compat_count_disabled(top);
-	top->methods = &gpusort_scan_methods;
 	gpusort_plan_fill(top, keys, sort->numCols, limit);
 	return &top->scan.plan;
 }

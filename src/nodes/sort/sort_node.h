@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "key/key.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 #include "nodes/sort/sorted_input.h"
@@ -19,7 +20,11 @@ extern const CustomScanMethods gpusort_scan_methods;
 extern void gpusort_node_init(void);
 
 /* Is this a GpuSort, serial or parallel? */
-extern bool gpusort_plan_is(const Plan *plan);
+static inline bool
+gpusort_plan_is(const Plan *plan)
+{
+	return custom_plan_is(plan, &gpusort_scan_methods);
+}
 
 /* Is this GpuSort parallel, that is, above a Gather of partial sorts? */
 extern bool plan_above_partial_sorts(const CustomScan *cscan);

@@ -33,12 +33,10 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/group_compare.h"
-#include "nodes/makefuncs.h"
 #include "nodes/sort/sort_node.h"
 #include "nodes/window/window.h"
-#include "parser/parsetree.h"
-#include "utils/ruleutils.h"
 #include "utils/tuplestore.h"
 
 /* Rows of a partition that are skipped one by one, before its end is searched. */
@@ -55,7 +53,9 @@ typedef enum WindowAhead
 typedef struct WindowState
 {
 	CustomScanState css;
-	WindowFormat format;
+	const WindowAgg *window;	/* the replaced node */
+	int			nfunctions;
+	WindowFunction *functions;
 	GroupColumn *columns;		/* of the partition, then of the order */
 	int			ncompared;		/* columns that matter for the functions */
 	AttrNumber	last_attno;		/* greatest column number among them */
@@ -85,86 +85,6 @@ typedef struct WindowState
 	GroupColumn *store_columns; /* of the partition, with the values of its first row */
 	TupleTableSlot *pending;	/* the child's row that begins the next partition; NULL */
 } WindowState;
-
-static Node *window_create_state(CustomScan *cscan);
-static void window_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *window_exec_custom(CustomScanState *css);
-static void window_end(CustomScanState *css);
-static void window_rescan(CustomScanState *css);
-static void window_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-
-const CustomScanMethods window_scan_methods = {
-	.CustomName = "GpuSort Window",
-	.CreateCustomScanState = window_create_state
-};
-
-static const CustomExecMethods window_exec_methods = {
-	.CustomName = "GpuSort Window",
-	.BeginCustomScan = window_begin,
-	.ExecCustomScan = window_exec_custom,
-	.EndCustomScan = window_end,
-	.ReScanCustomScan = window_rescan,
-	.ExplainCustomScan = window_explain
-};
-
-/* ------------------------------------------------------------------------
- * Format in the plan: three lists of numbers in custom_private
- * ------------------------------------------------------------------------
- */
-
-bool
-window_plan_is(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &window_scan_methods;
-}
-
-void
-window_plan_fill(CustomScan *cscan, const WindowFormat *format)
-{
-	List	   *columns = NIL;
-	List	   *operators = NIL;
-	List	   *functions = NIL;
-
-	columns = list_make2_int(format->npartition, format->top);
-	for (int i = 0; i < format->ncolumns; i++)
-	{
-		columns = lappend_int(columns, format->columns[i].attno);
-		operators = lappend_oid(operators, format->columns[i].equality);
-		operators = lappend_oid(operators, format->columns[i].collation);
-	}
-	for (int i = 0; i < format->nfunctions; i++)
-	{
-		functions = lappend_int(functions, format->functions[i].value);
-		functions = lappend_int(functions, format->functions[i].buckets);
-	}
-	cscan->custom_private = list_make3(columns, operators, functions);
-}
-
-static void
-window_plan_read(const CustomScan *cscan, WindowFormat *format)
-{
-	const List *columns = linitial(cscan->custom_private);
-	const List *operators = lsecond(cscan->custom_private);
-	const List *functions = lthird(cscan->custom_private);
-
-	format->npartition = linitial_int(columns);
-	format->top = lsecond_int(columns);
-	format->ncolumns = list_length(columns) - 2;
-	format->columns = palloc(format->ncolumns * sizeof(ComparedColumn));
-	for (int i = 0; i < format->ncolumns; i++)
-	{
-		format->columns[i].attno = list_nth_int(columns, i + 2);
-		format->columns[i].equality = list_nth_oid(operators, 2 * i);
-		format->columns[i].collation = list_nth_oid(operators, 2 * i + 1);
-	}
-	format->nfunctions = list_length(functions) / 2;
-	format->functions = palloc(format->nfunctions * sizeof(WindowFunction));
-	for (int i = 0; i < format->nfunctions; i++)
-	{
-		format->functions[i].value = (WindowValue) list_nth_int(functions, 2 * i);
-		format->functions[i].buckets = list_nth_int(functions, 2 * i + 1);
-	}
-}
 
 /* ------------------------------------------------------------------------
  * Comparing a row with the row before
@@ -255,7 +175,7 @@ jump(WindowState *node)
 
 	if (rows > 0)
 	{
-		rows = count_same_ahead(node, rows, node->format.npartition);
+		rows = count_same_ahead(node, rows, node->window->partNumCols);
 		node->jumped += sorted_input_skip(outerPlanState(node), rows);
 	}
 }
@@ -266,7 +186,7 @@ store_partition(WindowState *node)
 {
 	MemoryContext cxt = node->css.ss.ps.state->es_query_cxt;
 	TupleTableSlot *row = node->pending;
-	int			n = node->format.npartition;
+	int			n = node->window->partNumCols;
 	int64		rows = 0;
 
 	ExecClearTuple(node->stored);
@@ -354,7 +274,7 @@ count_ahead(WindowState *node, bool new_partition)
 	{
 		if (new_partition)
 			counters[WINDOW_PARTITION_ROWS] = 1 +
-				count_same_ahead(node, sorted_input_ahead(outerPlanState(node), &all), node->format.npartition);
+				count_same_ahead(node, sorted_input_ahead(outerPlanState(node), &all), node->window->partNumCols);
 		rows = counters[WINDOW_PARTITION_ROWS] - counters[WINDOW_ROW_NUMBER];
 	}
 	if (node->needs_peers_end)
@@ -371,7 +291,7 @@ count_ahead(WindowState *node, bool new_partition)
 static void
 set_nulls(WindowState *node, bool nulls)
 {
-	memset(node->values->tts_isnull, nulls, node->format.nfunctions * sizeof(bool));
+	memset(node->values->tts_isnull, nulls, node->nfunctions * sizeof(bool));
 }
 
 /* Advances the counters to the child's row. */
@@ -381,7 +301,7 @@ count_row(WindowState *node, TupleTableSlot *row, bool needs_ahead)
 	int64	   *counters = node->counters;
 	int			first = first_difference(node, row);
 
-	if (unlikely(!node->begun) || first < node->format.npartition)
+	if (unlikely(!node->begun) || first < node->window->partNumCols)
 	{
 		counters[WINDOW_ROW_NUMBER] = counters[WINDOW_RANK] = counters[WINDOW_DENSE_RANK] = 1;
 		node->begun = true;
@@ -438,7 +358,7 @@ static pg_attribute_always_inline TupleTableSlot *
 window_exec_as(PlanState *pstate, bool needs_ahead)
 {
 	WindowState *node = (WindowState *) pstate;
-	const WindowFunction *functions = node->format.functions;
+	const WindowFunction *functions = node->functions;
 	ExprContext *econtext = pstate->ps_ExprContext;
 
 	while (!node->ended)
@@ -461,7 +381,7 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 				jump(node);
 			continue;
 		}
-		for (int i = 0; i < node->format.nfunctions; i++)
+		for (int i = 0; i < node->nfunctions; i++)
 			node->values->tts_values[i] = needs_ahead ? function_value(node, &functions[i]) :
 				Int64GetDatum(node->counters[functions[i].value]);
 		if (unlikely(node->nulls))
@@ -476,7 +396,7 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 		result = pstate->ps_ProjInfo == NULL ? node->values : ExecProject(pstate->ps_ProjInfo);
 		if (!node->nulls && !ExecQual(node->run_condition, econtext))
 		{
-			if (!node->format.top)
+			if (!node->window->topWindow)
 			{
 				/* the windows above need these rows */
 				node->nulls = true;
@@ -484,7 +404,7 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 			}
 			node->skipping = true;
 			node->skipped = 0;
-			node->ended = node->format.npartition == 0;
+			node->ended = node->window->partNumCols == 0;
 			continue;
 		}
 		if (!ExecQual(node->filter, econtext))
@@ -510,49 +430,46 @@ window_exec_with_ahead(PlanState *pstate)
 	return window_exec_as(pstate, true);
 }
 
-static TupleTableSlot *
-window_exec_custom(CustomScanState *css)
-{
-	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
-}
-
-static Node *
-window_create_state(CustomScan *cscan)
-{
-	WindowState *node = (WindowState *) newNode(sizeof(WindowState), T_CustomScanState);
-
-	node->css.methods = &window_exec_methods;
-	return (Node *) node;
-}
-
-/* Sets what the functions depend on. */
+/* Reads the functions, and sets what they depend on. */
 static void
-examine_functions(WindowState *node)
+init_functions(WindowState *node, const List *functions)
 {
 	bool		peers = false;	/* on peer groups */
 
-	for (int i = 0; i < node->format.nfunctions; i++)
-	{
-		WindowValue value = node->format.functions[i].value;
+	node->nfunctions = list_length(functions) / 2;
+	node->functions = palloc(node->nfunctions * sizeof(WindowFunction));
 
+	for (int i = 0; i < node->nfunctions; i++)
+	{
+		WindowValue value = (WindowValue) list_nth_int(functions, 2 * i);
+
+		node->functions[i].value = value;
+		node->functions[i].buckets = list_nth_int(functions, 2 * i + 1);
 		peers |= value != WINDOW_ROW_NUMBER && value != WINDOW_PARTITION_ROWS && value != WINDOW_NTILE;
 		node->needs_ahead |= value > WINDOW_DENSE_RANK;
 		node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
 	}
-	node->ncompared = peers ? node->format.ncolumns : node->format.npartition;
+	node->ncompared = node->window->partNumCols + (peers ? node->window->ordNumCols : 0);
 }
 
+/* The first n columns: those of the partition, then those of the order. */
 static GroupColumn *
 create_columns(WindowState *node, int n, TupleDesc desc)
 {
+	const WindowAgg *window = node->window;
 	GroupColumn *columns = palloc(n * sizeof(GroupColumn));
 
 	for (int i = 0; i < n; i++)
 	{
-		const ComparedColumn *column = &node->format.columns[i];
+		int			o = i - window->partNumCols;
 
-		group_column_init(&columns[i], column->attno, column->equality, column->collation, desc);
-		node->last_attno = Max(node->last_attno, column->attno);
+		if (o < 0)
+			group_column_init(&columns[i], window->partColIdx[i], window->partOperators[i], window->partCollations[i],
+							  desc);
+		else
+			group_column_init(&columns[i], window->ordColIdx[o], window->ordOperators[o], window->ordCollations[o],
+							  desc);
+		node->last_attno = Max(node->last_attno, columns[i].attno);
 	}
 	return columns;
 }
@@ -567,13 +484,13 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	desc = ExecGetResultType(outerPlanState(css));
 
-	window_plan_read(cscan, &node->format);
-	examine_functions(node);
+	node->window = linitial_node(WindowAgg, cscan->custom_private);
+	init_functions(node, lsecond(cscan->custom_private));
 	node->columns = create_columns(node, node->ncompared, desc);
 	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(outerPlanState(css), NULL));
 	if (node->needs_ahead)
 	{
-		node->store_columns = create_columns(node, node->format.npartition, desc);
+		node->store_columns = create_columns(node, node->window->partNumCols, desc);
 		node->stored = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 		node->stored_peer = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 		/* expressions read rows of the child and stored rows */
@@ -624,48 +541,49 @@ window_rescan(CustomScanState *css)
  * ------------------------------------------------------------------------
  */
 
-/* Shows the format's columns [from, to) as the property "label". */
-static void
-explain_columns(const WindowState *node, const char *label, int from, int to, List *context,
-				bool useprefix, ExplainState *es)
-{
-	const Plan *child = outerPlan(node->css.ss.ps.plan);
-	List	   *result = NIL;
-
-	for (int i = from; i < to; i++)
-	{
-		TargetEntry *tle = get_tle_by_resno(child->targetlist, node->format.columns[i].attno);
-
-		if (tle == NULL)
-			elog(ERROR, "no tlist entry for column %d", node->format.columns[i].attno);
-		result = lappend(result, deparse_expression((Node *) makeVarFromTargetEntry(OUTER_VAR, tle),
-													context, useprefix, true));
-	}
-	if (result != NIL)
-		ExplainPropertyList(label, result, es);
-}
-
 static void
 window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	WindowState *node = (WindowState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
-	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
-	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
+	const WindowAgg *window = node->window;
 	List	   *functions = NIL;
 	ListCell   *lc;
 
 	foreach(lc, cscan->custom_scan_tlist)
 		functions = lappend(functions, lfirst_node(TargetEntry, lc)->resname);
 	ExplainPropertyList("Window Functions", functions, es);
-	explain_columns(node, "Partition Key", 0, node->format.npartition, context, useprefix, es);
-	explain_columns(node, "Order Key", node->format.npartition, node->format.ncolumns, context, useprefix, es);
-	if (cscan->custom_exprs != NIL)
-		ExplainPropertyText("Run Condition",
-							deparse_expression((Node *) make_ands_explicit(cscan->custom_exprs), context,
-											   useprefix, false), es);
+	explain_columns(css, "Partition Key", window->partColIdx, window->partNumCols, ancestors, es);
+	explain_columns(css, "Order Key", window->ordColIdx, window->ordNumCols, ancestors, es);
+	explain_condition(css, "Run Condition", cscan->custom_exprs, compat_explain_tables(es) > 1 || es->verbose,
+					  ancestors, es);
 	if (es->analyze && node->ahead != AHEAD_UNKNOWN)
 		ExplainPropertyText("Following Rows", node->ahead == AHEAD_IN_SORT ? "read from sort" : "stored", es);
 	if (es->analyze && node->jumped > 0)
 		ExplainPropertyInteger("Rows Skipped", NULL, node->jumped, es);
 }
+
+/* ------------------------------------------------------------------------
+ * Methods
+ * ------------------------------------------------------------------------
+ */
+
+static const CustomExecMethods window_exec_methods = {
+	.CustomName = "GpuSort Window",
+	.BeginCustomScan = window_begin,
+	.ExecCustomScan = custom_exec,
+	.EndCustomScan = window_end,
+	.ReScanCustomScan = window_rescan,
+	.ExplainCustomScan = window_explain
+};
+
+static Node *
+window_create_state(CustomScan *cscan)
+{
+	return custom_state_make(sizeof(WindowState), &window_exec_methods);
+}
+
+const CustomScanMethods window_scan_methods = {
+	.CustomName = "GpuSort Window",
+	.CreateCustomScanState = window_create_state
+};

@@ -178,48 +178,27 @@ hide_child_column(List *targetlist)
 	}
 }
 
-/* Sets the format's columns: those of PARTITION BY, then those of ORDER BY. */
+/* Writes the functions into the node: their numbers, and custom_scan_tlist, which describes their values. */
 static void
-set_columns(WindowFormat *format, const WindowAgg *window)
+set_functions(CustomScan *cscan, const WindowFuncs *funcs)
 {
-	format->npartition = window->partNumCols;
-	format->ncolumns = window->partNumCols + window->ordNumCols;
-	format->columns = palloc(format->ncolumns * sizeof(ComparedColumn));
-	for (int i = 0; i < window->partNumCols; i++)
-	{
-		format->columns[i].attno = window->partColIdx[i];
-		format->columns[i].equality = window->partOperators[i];
-		format->columns[i].collation = window->partCollations[i];
-	}
-	for (int i = 0; i < window->ordNumCols; i++)
-	{
-		ComparedColumn *column = &format->columns[window->partNumCols + i];
-
-		column->attno = window->ordColIdx[i];
-		column->equality = window->ordOperators[i];
-		column->collation = window->ordCollations[i];
-	}
-}
-
-/* Sets the format's functions; returns custom_scan_tlist, which describes their values. */
-static List *
-set_functions(WindowFormat *format, const WindowFuncs *funcs)
-{
-	List	   *tlist = NIL;
+	List	   *numbers = NIL;
 	ListCell   *lc;
 
-	format->nfunctions = list_length(funcs->funcs);
-	format->functions = palloc(format->nfunctions * sizeof(WindowFunction));
 	foreach(lc, funcs->funcs)
 	{
 		WindowFunc *func = lfirst_node(WindowFunc, lc);
-		int			i = foreach_current_index(lc);
+		WindowFunction function;
 
-		(void) numbers_rows(func, funcs->frame_options, &format->functions[i]);
-		tlist = lappend(tlist, makeTargetEntry(compat_window_func_to_print(func), i + 1,
-											   get_func_name(func->winfnoid), false));
+		(void) numbers_rows(func, funcs->frame_options, &function);
+		numbers = lappend_int(numbers, function.value);
+		numbers = lappend_int(numbers, function.buckets);
+		cscan->custom_scan_tlist = lappend(cscan->custom_scan_tlist,
+										   makeTargetEntry(compat_window_func_to_print(func),
+														   foreach_current_index(lc) + 1,
+														   get_func_name(func->winfnoid), false));
 	}
-	return tlist;
+	cscan->custom_private = lappend(cscan->custom_private, numbers);
 }
 
 Plan *
@@ -227,13 +206,13 @@ replace_window(WindowAgg *window)
 {
 	Plan	   *child = window->plan.lefttree;
 	WindowFuncs funcs = {.frame_options = window->frameOptions};
-	WindowFormat format;
+	WindowAgg  *kept = makeNode(WindowAgg);
 	CustomScan *cscan;
 	List	   *targetlist;
 	List	   *qual;
 	List	   *condition;
 
-	if (!gpusort_windows || (!gpusort_plan_is(child) && !window_plan_is(child)) ||
+	if (!gpusort_windows || (!gpusort_plan_is(child) && !custom_plan_is(child, &window_scan_methods)) ||
 		window->startOffset != NULL || window->endOffset != NULL)
 		return &window->plan;
 	targetlist = (List *) replace_functions((Node *) window->plan.targetlist, &funcs);
@@ -246,19 +225,17 @@ replace_window(WindowAgg *window)
 		return &window->plan;
 
 	hide_child_column(targetlist);
-	cscan = makeNode(CustomScan);
-	cscan->scan.plan = window->plan;
-	cscan->scan.plan.type = T_CustomScan;
+	cscan = custom_plan_make(&window->plan, NIL, &window_scan_methods);
 	cscan->scan.plan.targetlist = targetlist;
 	cscan->scan.plan.qual = qual;
 	cscan->custom_exprs = condition;
-	set_columns(&format, window);
-	format.top = window->topWindow;
-	cscan->custom_scan_tlist = set_functions(&format, &funcs);
-	window_plan_fill(cscan, &format);
+	*kept = *window;
+	kept->plan = (Plan) {.type = T_WindowAgg};
+	kept->runCondition = kept->runConditionOrig = NIL;
+	cscan->custom_private = list_make1(kept);
+	set_functions(cscan, &funcs);
 	compat_count_disabled(cscan);
 	/* its target list computes expressions */
 	cscan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	cscan->methods = &window_scan_methods;
 	return &cscan->scan.plan;
 }

@@ -7,7 +7,6 @@
 
 #include "postgres.h"
 
-#include "nodes/base/plan_format.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 
@@ -24,7 +23,8 @@ extern Plan *replace_window(WindowAgg *window);
  * Format of a GpuSort Window in a finished plan
  *
  * Its columns are the child's, in its target list and qual as OUTER_VAR.  INDEX_VAR i is
- * the value of functions[i - 1].  custom_exprs is the run condition.
+ * the value of function i.  custom_exprs is the run condition.  custom_private has the WindowAgg,
+ * without expressions, and a list of numbers, two for each function: WindowValue and buckets.
  * ------------------------------------------------------------------------
  */
 
@@ -51,21 +51,5 @@ typedef struct WindowFunction
 	WindowValue value;
 	int			buckets;		/* of ntile() */
 } WindowFunction;
-
-typedef struct WindowFormat
-{
-	int			npartition;		/* leading columns that define partitions */
-	int			ncolumns;		/* columns of partitions and of the order */
-	ComparedColumn *columns;
-	int			nfunctions;
-	WindowFunction *functions;
-	bool		top;			/* no other window is above; stops at the run condition */
-} WindowFormat;
-
-/* Is this a GpuSort Window? */
-extern bool window_plan_is(const Plan *plan);
-
-/* Writes the format into the plan node's custom_private. */
-extern void window_plan_fill(CustomScan *cscan, const WindowFormat *format);
 
 #endif							/* GPUSORT_NODES_WINDOW_WINDOW_H */

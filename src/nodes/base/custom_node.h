@@ -1,0 +1,41 @@
+/*
+ * custom_node.h
+ *	  What all plan nodes have in common: their plan, their state, and lines of EXPLAIN.
+ */
+#ifndef GPUSORT_NODES_BASE_CUSTOM_NODE_H
+#define GPUSORT_NODES_BASE_CUSTOM_NODE_H
+
+#include "postgres.h"
+
+#include "commands/explain.h"
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+
+/* Is this our node with these methods? */
+static inline bool
+custom_plan_is(const Plan *plan, const CustomScanMethods *methods)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == methods;
+}
+
+/*
+ * A CustomScan with the target list, qual, costs, rows, parameters and children of the node that
+ * it replaces.  input: NIL, or it returns its input rows, whose entries refer to the child's output.
+ */
+extern CustomScan *custom_plan_make(const Plan *like, List *input, const CustomScanMethods *methods);
+
+/* Makes the state of a node, a struct of this size that begins with a CustomScanState. */
+extern Node *custom_state_make(Size size, const CustomExecMethods *methods);
+
+/* ExecCustomScan of all nodes: calls the function that the executor calls without it. */
+extern TupleTableSlot *custom_exec(CustomScanState *css);
+
+/* Shows n columns of the child as a property, unless there are none. */
+extern void explain_columns(const CustomScanState *css, const char *property, const AttrNumber *columns, int n,
+							List *ancestors, ExplainState *es);
+
+/* Shows a list of ANDs as a property, unless it is empty.  prefix: columns with the names of their tables. */
+extern void explain_condition(const CustomScanState *css, const char *property, List *condition, bool prefix,
+							  List *ancestors, ExplainState *es);
+
+#endif							/* GPUSORT_NODES_BASE_CUSTOM_NODE_H */
