@@ -65,9 +65,5 @@ _PG_init(void)
 	gpu_init();
 	register_nodes();
 	gpusort_planner_init();
-	gpusort_ordered_init();
 	index_hooks_init();
-	gpusort_grouping_init();
-	gpusort_joins_init();
-	gpusort_shards_init();
 }

@@ -5,7 +5,7 @@
  *
  * PostgreSQL's costs count operators: a row costs the same in a hash table of a kilobyte and
  * of a gigabyte, and its own Sort is slower than ours.  After PostgreSQL has made its paths,
- * this hook compares the predicted times of its cheapest path, the peer, and of the same work
+ * this file compares the predicted times of its cheapest path, the peer, and of the same work
  * above our sort.  If ours is faster by a margin, it adds one path above an ordinary
  * Sort, above a Gather Merge of Sorts, or above a Gather Merge of partial groups
  * (partial_groups.c), at a cost in proportion to the peer's (planner_internal.h), and
@@ -40,7 +40,6 @@
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
-#include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
 #include "utils/fmgroids.h"
@@ -48,8 +47,6 @@
 
 /* Bytes of a bucket array for each entry of a hash table. */
 #define BUCKET_BYTES	32
-
-static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
 /* A grouping of a query. */
 typedef struct Grouping
@@ -849,7 +846,7 @@ offer_windows(Grouping *grouping)
 }
 
 /* ------------------------------------------------------------------------
- * The hook
+ * The choice
  * ------------------------------------------------------------------------
  */
 
@@ -880,15 +877,13 @@ cheapest_path(const RelOptInfo *rel)
 	return cheapest;
 }
 
-/* The hook's work for one upper relation. */
-static void
-plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel, void *extra)
+void
+offer_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel, void *extra)
 {
 	Grouping	grouping = {.root = root,.input_rel = input_rel,.rel = rel};
 	List	   *clause = NIL;
 
-	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || rel->pathlist == NIL ||
-		rel->reloptkind == RELOPT_OTHER_UPPER_REL)
+	if (rel->pathlist == NIL || rel->reloptkind == RELOPT_OTHER_UPPER_REL)
 		return;
 	/* the inputs of later steps may have been freed by add_path() */
 	if (kind != UPPERREL_DISTINCT && kind != UPPERREL_GROUP_AGG && kind != UPPERREL_SETOP &&
@@ -947,20 +942,4 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 		offer_distinct(&grouping);
 	else
 		offer_group(&grouping, extra);
-}
-
-static void
-gpusort_grouping_paths(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel,
-					   RelOptInfo *output_rel, void *extra)
-{
-	if (prev_upper_paths_hook)
-		prev_upper_paths_hook(root, kind, input_rel, output_rel, extra);
-	plan_grouping(root, kind, input_rel, output_rel, extra);
-}
-
-void
-gpusort_grouping_init(void)
-{
-	prev_upper_paths_hook = create_upper_paths_hook;
-	create_upper_paths_hook = gpusort_grouping_paths;
 }

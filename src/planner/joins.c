@@ -4,7 +4,7 @@
  *
  * PostgreSQL makes a merge join of two Sorts only if it is cheap at the costs of its own
  * Sort.  Its costs of a hash join ignore the CPU's caches.  After PostgreSQL has made the paths
- * of a join of two relations, this hook compares the predicted times of its hash join, the
+ * of a join of two relations, this file compares the predicted times of its hash join, the
  * peer, and of a merge join of the relations' cheapest paths, sorted by us.  If ours is faster
  * by a margin, it adds the merge join at a cost in proportion to the peer's
  * (planner_internal.h), and add_path() chooses.  Nodes above the join use its order without
@@ -30,14 +30,11 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
-#include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
 
 /* Bytes of a bucket array for each row of a hash table. */
 #define BUCKET_BYTES	12
-
-static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
 
 /* ------------------------------------------------------------------------
  * The peer
@@ -259,10 +256,9 @@ workers_above(const PlannerInfo *root, const RelOptInfo *joinrel)
 	return joinrel->partial_pathlist != NIL && !bms_is_subset(root->all_baserels, joinrel->relids);
 }
 
-/* The hook's work for one pair of relations. */
-static void
-plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
-		  JoinType jointype, JoinPathExtraData *extra)
+void
+offer_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
+		   JoinType jointype, JoinPathExtraData *extra)
 {
 	const Path *outer = outerrel->cheapest_total_path;
 	const Path *inner = innerrel->cheapest_total_path;
@@ -271,27 +267,11 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	const HashPath *hashed;
 	Peer		peer;
 
-	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || outer == NULL || inner == NULL ||
+	if (outer == NULL || inner == NULL ||
 		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows ||
 		outer->param_info != NULL || inner->param_info != NULL || workers_above(root, joinrel))
 		return;
 	hashed = find_hash_join(joinrel, outerrel, innerrel);
 	if (hashed != NULL && find_hash_peer(hashed, &peer) && can_merge(joinrel, jointype, extra) && merge_order(&order))
 		offer_merge_join(&order, &peer);
-}
-
-static void
-gpusort_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
-				   JoinType jointype, JoinPathExtraData *extra)
-{
-	if (prev_join_pathlist_hook)
-		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	plan_join(root, joinrel, outerrel, innerrel, jointype, extra);
-}
-
-void
-gpusort_joins_init(void)
-{
-	prev_join_pathlist_hook = set_join_pathlist_hook;
-	set_join_pathlist_hook = gpusort_join_paths;
 }

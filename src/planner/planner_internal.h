@@ -123,6 +123,12 @@ extern double offer_margin(PlannerInfo *root, Relids relids);
 /* The path below a projection, or the path itself. */
 extern const Path *path_below_projection(const Path *path);
 
+/* Adds our paths for an ORDER BY. */
+extern void offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel);
+
+/* Adds our sort above an Append of foreign partitions, to those for an ORDER BY (shards.c). */
+extern void offer_sort_of_shards(PlannerInfo *root, RelOptInfo *rel);
+
 /* Is there no LIMIT, or a constant one, which becomes the sort's bound? */
 extern bool limit_is_known(const Query *query);
 
@@ -186,6 +192,19 @@ extern bool gather_is_possible(PlannerInfo *root, const RelOptInfo *rel, const R
  */
 
 typedef struct PartialGroups
+/* ------------------------------------------------------------------------
+ * Paths above our sorts
+ * ------------------------------------------------------------------------
+ */
+
+/* Adds our paths for DISTINCT, GROUP BY, UNION or windows (grouping.c). */
+extern void offer_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel,
+						   void *extra);
+
+/* Adds our merge join of two relations (joins.c). */
+extern void offer_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
+					   JoinType jointype, JoinPathExtraData *extra);
+
 {
 	RelOptInfo *rel;			/* PostgreSQL's relation of partial groups */
 	Path	   *input;			/* a partial path */
@@ -222,6 +241,9 @@ extern Path *partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const Group
  * node's place, otherwise the node.
  */
 extern Plan *replace_unique(Plan *plan);
+/* Replaces nodes of a finished plan.  scroll: it may be read backwards (replace.c). */
+extern void replace_plans(PlannedStmt *stmt, bool scroll);
+
 
 /*
  * Removes the Unique node in each worker below a Unique above a Gather Merge.  Call it before

@@ -16,9 +16,6 @@
  * The Sort stays if the expressions contain anything else: a sort without the bound could
  * be far slower.  It also stays in a parallel worker if they contain the result of another
  * plan node, because the worker would not be sent it.
- *
- * A plan that another hook returns may be cached by that hook, so it is copied before
- * it is changed.
  */
 #include "postgres.h"
 
@@ -40,12 +37,9 @@
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
-#include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
 #include "utils/lsyscache.h"
-
-static planner_hook_type prev_planner_hook = NULL;
 
 /* What the ancestors of a node in the plan mean for it. */
 typedef struct NodeContext
@@ -398,7 +392,7 @@ replace_walk(Plan *plan, NodeContext context)
 #endif
 }
 
-static void
+void
 replace_plans(PlannedStmt *stmt, bool scroll)
 {
 	NodeContext context = {.rewind = scroll};
@@ -411,30 +405,4 @@ replace_plans(PlannedStmt *stmt, bool scroll)
 		context.rewind = bms_is_member(foreach_current_index(lc) + 1, stmt->rewindPlanIDs);
 		lfirst(lc) = replace_walk(lfirst(lc), context);
 	}
-}
-
-static PlannedStmt *
-gpusort_planner(COMPAT_PLANNER_PARAMS)
-{
-	PlannedStmt *stmt;
-
-	if (prev_planner_hook)
-		stmt = prev_planner_hook(COMPAT_PLANNER_ARGS);
-	else
-		stmt = standard_planner(COMPAT_PLANNER_ARGS);
-
-	if (gpusort_enable)
-	{
-		if (prev_planner_hook)
-			stmt = copyObject(stmt);
-		replace_plans(stmt, (cursorOptions & CURSOR_OPT_SCROLL) != 0);
-	}
-	return stmt;
-}
-
-void
-gpusort_planner_init(void)
-{
-	prev_planner_hook = planner_hook;
-	planner_hook = gpusort_planner;
 }

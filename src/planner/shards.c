@@ -9,7 +9,7 @@
  * Append, asynchronous foreign scans run on all servers at the same time, and a sort
  * above the Append needs the rows in no order.
  *
- * After PostgreSQL has made the paths of an ORDER BY, this hook therefore compares two
+ * After PostgreSQL has made the paths of an ORDER BY, this file therefore compares two
  * predicted times:
  *
  * - that of the Merge Append: the sum of all servers' scans and sorts, before the first row
@@ -40,7 +40,6 @@
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "parallel/parallel.h"
-#include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
 
@@ -57,8 +56,6 @@
 
 /* The sort here must take at most this share of the Merge Append's time. */
 #define SORT_HERE_MOST	0.9
-
-static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
 /* ------------------------------------------------------------------------
  * Foreign scans
@@ -433,8 +430,8 @@ cost_wanted(PlannerInfo *root, Cost startup, Cost total, double rows)
 	return startup + (total - startup) * (wanted > 0 ? wanted : 1);
 }
 
-static void
-plan_shards(PlannerInfo *root, RelOptInfo *rel)
+void
+offer_sort_of_shards(PlannerInfo *root, RelOptInfo *rel)
 {
 	MergeAppendPath *merge;
 	Children	children;
@@ -444,8 +441,7 @@ plan_shards(PlannerInfo *root, RelOptInfo *rel)
 	Cost		least;
 	double		ratio;
 
-	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || !enable_async_append ||
-		root->sort_pathkeys == NIL)
+	if (!enable_async_append || root->sort_pathkeys == NIL)
 		return;
 	merge = find_merge_append(rel);
 	if (merge == NULL || !find_children(root, merge, &children) ||
@@ -481,21 +477,4 @@ plan_shards(PlannerInfo *root, RelOptInfo *rel)
 	ours->total_cost = Max(least, merge->path.total_cost * ratio);
 	ours->startup_cost = ours->total_cost;
 	add_path(rel, ours);
-}
-
-static void
-gpusort_shard_paths(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *output_rel,
-					void *extra)
-{
-	if (prev_upper_paths_hook)
-		prev_upper_paths_hook(root, kind, input_rel, output_rel, extra);
-	if (kind == UPPERREL_ORDERED)
-		plan_shards(root, output_rel);
-}
-
-void
-gpusort_shards_init(void)
-{
-	prev_upper_paths_hook = create_upper_paths_hook;
-	create_upper_paths_hook = gpusort_shard_paths;
 }

@@ -32,7 +32,6 @@
 #include "optimizer/planner.h"
 #include "parallel/parallel.h"
 #include "parser/parsetree.h"
-#include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
 #include "utils/lsyscache.h"
@@ -430,8 +429,6 @@ exchange_pays(Cost own, Cost input, double rows, int workers, bool limited)
  */
 #define ADD_PATH_FUZZ	1.05
 
-static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
-
 /* Is this path a sort of the input? */
 static bool
 sorts(const Path *path, const Path *input)
@@ -519,8 +516,7 @@ offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		add_order_by(root, rel, scan, &offer);
 }
 
-/* Adds our paths for an ORDER BY. */
-static void
+void
 offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 {
 	Path	   *input = input_rel->cheapest_total_path;
@@ -528,7 +524,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	PathTarget *target;
 	SortOffer	offer = {.pathkeys = root->sort_pathkeys,.bound = Max(root->limit_tuples, 0)};
 
-	if (!gpusort_enable || !enable_sort || root->sort_pathkeys == NIL || !limit_is_known(root->parse))
+	if (root->sort_pathkeys == NIL || !limit_is_known(root->parse))
 		return;
 	if (!enable_gathermerge || !rel->consider_parallel || input_rel->partial_pathlist == NIL)
 	{
@@ -553,21 +549,4 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		return;
 	if (offer.parallel)
 		add_order_by(root, rel, input, &offer);
-}
-
-static void
-gpusort_upper_paths(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel,
-					RelOptInfo *output_rel, void *extra)
-{
-	if (prev_upper_paths_hook)
-		prev_upper_paths_hook(root, kind, input_rel, output_rel, extra);
-	if (kind == UPPERREL_ORDERED)
-		offer_sorts(root, input_rel, output_rel);
-}
-
-void
-gpusort_ordered_init(void)
-{
-	prev_upper_paths_hook = create_upper_paths_hook;
-	create_upper_paths_hook = gpusort_upper_paths;
 }
