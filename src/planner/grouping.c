@@ -362,18 +362,22 @@ find_faster_sort(const Grouping *grouping, SortOffer *sort, double group_us, Pee
 		sort_is_faster(grouping, sort, group_us, peer, sorted);
 }
 
-/* Adds a path, with the cost of its input and of the grouping's own time. */
+/* Adds a path whose costs are set. */
 static void
-add_above(const Grouping *grouping, Path *path, const Path *input, const Peer *peer, double group_us)
+add_grouping_path(const Grouping *grouping, Path *path)
 {
-	Cost		own = peer_cost(peer, group_us);
-
-	path->total_cost = input->total_cost + own;
-	path->startup_cost = IsA(path, AggPath) && ((AggPath *) path)->aggstrategy == AGG_PLAIN ?
-		path->total_cost : input->startup_cost;
 	if (!path_has_target(path, grouping->path->pathtarget))
 		path = (Path *) create_projection_path(grouping->root, grouping->rel, path, grouping->path->pathtarget);
 	add_path(grouping->rel, path);
+}
+
+/* Adds a path that returns rows while it reads its input, with the cost of its input and of this time. */
+static void
+add_above(const Grouping *grouping, Path *path, const Path *input, const Peer *peer, double group_us)
+{
+	path->startup_cost = input->startup_cost;
+	path->total_cost = input->total_cost + peer_cost(peer, group_us);
+	add_grouping_path(grouping, path);
 }
 
 /* DISTINCT and UNION: our sort takes the place of Unique. */
@@ -498,35 +502,34 @@ offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
 	RelOptInfo *rel = grouping->rel;
 	const Path *path = path_below_projection(grouping->path);
 	const Path *below;
-	SortOffer	serial = {.pathkeys = aggregate_order(grouping, extra, grouping->input->pathtarget->width)};
-	SortOffer	sort = serial;
+	SortOffer	sort = {.pathkeys = aggregate_order(grouping, extra, grouping->input->pathtarget->width)};
 	GroupFacts	facts;
 	double		aggregate_us;
 	Peer		peer;
 	Path	   *input;
+	Path	   *ours;
 
-	if (serial.pathkeys == NIL || !IsA(path, AggPath) || ((const AggPath *) path)->aggstrategy != AGG_PLAIN)
+	if (sort.pathkeys == NIL || !IsA(path, AggPath) || ((const AggPath *) path)->aggstrategy != AGG_PLAIN)
 		return;
 	for (below = path_input(path); below != NULL && IsA(below, SortPath);)
 		below = ((const SortPath *) below)->subpath;
 	if (below == NULL || path_below_projection(below) != path_below_projection(grouping->input) ||
-		pathkeys_contained_in(serial.pathkeys, grouping->input->pathkeys) ||
-		!find_sort(root, rel, grouping->input_rel, grouping->input, &sort) || !sort.parallel ||
-		!find_sort(root, rel, NULL, grouping->input, &serial))
+		pathkeys_contained_in(sort.pathkeys, grouping->input->pathkeys) ||
+		!find_sort(root, rel, grouping->input_rel, grouping->input, &sort) || !sort.parallel)
 		return;
 	group_facts(grouping, &facts);
 	facts.groups = 1;
 	aggregate_us = Max(0, transition_us(grouping) + aggregate_node_us(&facts));
 	peer.own = path->total_cost - grouping->input->total_cost;
-	peer.us = serial.own_us + aggregate_us;
+	peer.us = sort.serial_us + aggregate_us;
 	input = sort_offer_path(root, rel, &sort, &peer);
 	/* GpuSort Aggregate stands above an exchange only, and PostgreSQL's would sort again */
-	if (!exchange_pays(input->total_cost - sort.input->total_cost, sort.input->total_cost, input->rows,
-					   sort.input->parallel_workers, false))
+	if (!sort.exchanges)
 		return;
-	add_above(grouping, (Path *) create_agg_path(root, rel, input, rel->reltarget, AGG_PLAIN, AGGSPLIT_SIMPLE, NIL,
-												 (List *) extra->havingQual, &grouping->costs, 1),
-			  input, &peer, aggregate_us);
+	ours = (Path *) create_agg_path(root, rel, input, rel->reltarget, AGG_PLAIN, AGGSPLIT_SIMPLE, NIL,
+									(List *) extra->havingQual, &grouping->costs, 1);
+	ours->startup_cost = ours->total_cost = input->total_cost + peer_cost(&peer, aggregate_us);
+	add_grouping_path(grouping, ours);
 }
 
 /* GROUP BY */

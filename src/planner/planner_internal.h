@@ -160,7 +160,10 @@ typedef struct SortOffer
 	bool		parallel;
 	double		input_us;		/* predicted time to read the input, with starting workers */
 	double		own_us;			/* predicted time of the sort until the wanted rows are returned */
-	SortCost	time;			/* the same, until all rows are returned */
+	double		serial_us;		/* the same, in one process */
+	SortCost	time;			/* predicted time until all rows are returned */
+	struct SortOffer *fewer;	/* the sort with PostgreSQL's number of workers; NULL: this is it */
+	bool		exchanges;		/* of sort_offer_path(): exchange_pays() */
 } SortOffer;
 
 /*
@@ -169,8 +172,11 @@ typedef struct SortOffer
  */
 extern bool find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer);
 
-/* The path of the sort: a Sort, or a Gather Merge of Sorts. */
-extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer);
+/*
+ * The path of the sort: a Sort, or a Gather Merge of Sorts.  The offer becomes that with fewer
+ * workers if only theirs will hand over their rows in sorted blocks.
+ */
+extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, SortOffer *offer, const Peer *peer);
 
 /*
  * Will the participants of a Gather Merge hand over their rows in sorted blocks?  own: its cost
@@ -187,12 +193,6 @@ extern bool gather_is_possible(PlannerInfo *root, const RelOptInfo *rel, const R
 							   const Path *input);
 
 /* ------------------------------------------------------------------------
- * Partial groups in the participants of a parallel plan (partial_groups.c)
- * ------------------------------------------------------------------------
- */
-
-typedef struct PartialGroups
-/* ------------------------------------------------------------------------
  * Paths above our sorts
  * ------------------------------------------------------------------------
  */
@@ -205,6 +205,12 @@ extern void offer_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo
 extern void offer_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 					   JoinType jointype, JoinPathExtraData *extra);
 
+/* ------------------------------------------------------------------------
+ * Partial groups in the participants of a parallel plan (partial_groups.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct PartialGroups
 {
 	RelOptInfo *rel;			/* PostgreSQL's relation of partial groups */
 	Path	   *input;			/* a partial path */
@@ -235,15 +241,15 @@ extern Path *partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const Group
  * ------------------------------------------------------------------------
  */
 
+/* Replaces nodes of a finished plan.  scroll: it may be read backwards (replace.c). */
+extern void replace_plans(PlannedStmt *stmt, bool scroll);
+
 /*
  * Lets the GpuSort below a Unique or Group node drop the rows that the node would drop, if
  * the node's columns are the leading ones of the sort.  Returns the sort if it takes the
  * node's place, otherwise the node.
  */
 extern Plan *replace_unique(Plan *plan);
-/* Replaces nodes of a finished plan.  scroll: it may be read backwards (replace.c). */
-extern void replace_plans(PlannedStmt *stmt, bool scroll);
-
 
 /*
  * Removes the Unique node in each worker below a Unique above a Gather Merge.  Call it before

@@ -355,6 +355,7 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	facts.bound = offer->bound;
 	offer->input = input;
 	offer->parallel = false;
+	offer->fewer = NULL;
 	/* the rows of a Gather are sorted by its participants */
 	if (path_gathers(input))
 		sort_cost_parallel(&facts, ((const GatherPath *) path_below_projection(input))->subpath->parallel_workers,
@@ -362,6 +363,7 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	else
 		sort_cost_serial(&facts, &offer->time);
 	set_times(offer, &facts, us_of_cost(input->total_cost));
+	offer->serial_us = offer->own_us;
 	if (!gather_is_possible(root, rel, input_rel, input) ||
 		!workers_may_sort(rel, offer->pathkeys, linitial(input_rel->partial_pathlist)))
 		return true;
@@ -374,7 +376,11 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	{
 		offer_parallel(&more, partial, &facts);
 		if (saves(&parallel, &more, MORE_WORKERS_MOST))
+		{
+			if (saves(offer, &parallel, WORKERS_MOST))
+				more.fewer = memcpy(palloc(sizeof(SortOffer)), &parallel, sizeof(SortOffer));
 			parallel = more;
+		}
 	}
 	if (saves(offer, &parallel, WORKERS_MOST))
 		*offer = parallel;
@@ -382,15 +388,16 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 }
 
 Path *
-sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer)
+sort_offer_path(PlannerInfo *root, RelOptInfo *rel, SortOffer *offer, const Peer *peer)
 {
 	/* workers may run the sort even if they may not run what rel computes */
 	Path	   *sort = (Path *) create_sort_path(root, offer->parallel ? offer->input->parent : rel, offer->input,
 												 offer->pathkeys, offer->bound > 0 ? offer->bound : -1);
+	Cost		below = offer->input->total_cost;
 	double		rows;
 	Path	   *path;
 
-	sort->startup_cost = offer->input->total_cost + peer_cost(peer, offer->time.sort_us);
+	sort->startup_cost = below + peer_cost(peer, offer->time.sort_us);
 	sort->total_cost = sort->startup_cost + peer_cost(peer, offer->time.rows_us);
 	if (!offer->parallel)
 		return sort;
@@ -398,6 +405,19 @@ sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, cons
 	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, offer->pathkeys, NULL, &rows);
 	path->startup_cost = sort->startup_cost + parallel_setup_cost;
 	path->total_cost = sort->total_cost + parallel_setup_cost;
+	offer->exchanges = exchange_pays(path->total_cost - below, below, rows, offer->input->parallel_workers,
+									 offer->bound > 0);
+	if (!offer->exchanges && offer->fewer != NULL)
+	{
+		SortOffer	fewer = *offer->fewer;
+		Path	   *with_fewer = sort_offer_path(root, rel, &fewer, peer);
+
+		if (fewer.exchanges)
+		{
+			*offer = fewer;
+			return with_fewer;
+		}
+	}
 	return path;
 }
 
@@ -478,7 +498,7 @@ limit_is_known(const Query *query)
 
 /* Adds a path of our sort, which competes with PostgreSQL's Sort of the input in one process. */
 static void
-add_order_by(PlannerInfo *root, RelOptInfo *rel, Path *input, const SortOffer *offer)
+add_order_by(PlannerInfo *root, RelOptInfo *rel, Path *input, SortOffer *offer)
 {
 	const Path *stock = (Path *) create_sort_path(root, rel, input, offer->pathkeys,
 												  offer->bound > 0 ? offer->bound : -1);
