@@ -92,9 +92,17 @@ CREATE TABLE parts_wide WITH (parallel_workers = 4) AS
 ANALYZE parts_wide;
 SELECT who_combines(q), result
 	FROM unnest(ARRAY['SELECT count(DISTINCT n) FROM parts_wide']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
+-- with PostgreSQL's number of workers it pays, whatever the number of processors
+ALTER TABLE parts_wide RESET (parallel_workers);
+SET min_parallel_table_scan_size = '5MB';
+SELECT who_combines('SELECT count(DISTINCT n) FROM parts_wide');
+SET min_parallel_table_scan_size = 0;
 DROP TABLE parts_few, parts_wide;
-SET parallel_setup_cost = 0;
 SET max_parallel_workers_per_gather = 2;
+-- few groups of the workers, for which an exchange does not pay, are not sorted again
+SELECT who_combines(q), result FROM unnest(ARRAY['SELECT d, count(*) FROM parts GROUP BY d']) q,
+	LATERAL check_sort(q || ' ORDER BY 1') r;
+SET parallel_setup_cost = 0;
 -- sorts that write runs
 SET work_mem = '64kB';
 SELECT result FROM check_sort('SELECT v, s, count(*), sum(n), avg(d) FROM parts GROUP BY v, s ORDER BY v, s');

@@ -10,7 +10,8 @@
  *
  * The nodes are those of PostgreSQL's own plan of this kind: Finalize GroupAggregate, Gather
  * Merge, Sort, Partial GroupAggregate, Sort.  The rooms of the nodes replace them.  The upper
- * Sort has sorted input: its nodes send blocks of rows where a Gather Merge reads tuple queues.
+ * Sort has sorted input: its nodes send blocks of rows where a Gather Merge reads tuple queues.  It
+ * is left out where few groups are sent, for which that does not pay.
  * PostgreSQL has made the partial target and the costs of the functions, because it
  * considers the same plan with its own Sort.
  */
@@ -121,30 +122,40 @@ set_cost(Path *path, const Path *input, const Peer *peer, double startup_us, dou
 	path->total_cost = path->startup_cost + peer_cost(peer, us);
 }
 
+/* The path that merges the participants' groups, which come sorted. */
+static Path *
+gather_groups(PlannerInfo *root, const PartialGroups *offer, Path *below, const Peer *peer)
+{
+	double		rows = offer->sent;
+	Path	   *path = (Path *) create_gather_merge_path(root, offer->rel, below, offer->rel->reltarget,
+														 root->group_pathkeys, NULL, &rows);
+
+	set_cost(path, below, peer, 0, offer->merge.rows_us);
+	path->startup_cost += parallel_setup_cost;
+	path->total_cost += parallel_setup_cost;
+	return path;
+}
+
 Path *
 partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const PartialGroups *offer,
 					List *clause, double groups, const Peer *peer)
 {
-	List	   *pathkeys = root->group_pathkeys;
-	PathTarget *target = offer->rel->reltarget;
-	double		rows = offer->sent;
-	Path	   *below;
-	Path	   *path;
+	Path	   *sorted = (Path *) create_sort_path(root, offer->rel, offer->input, root->group_pathkeys, -1);
+	Path	   *grouped;
+	Path	   *again;
+	Path	   *merged;
 
-	path = (Path *) create_sort_path(root, offer->rel, offer->input, pathkeys, -1);
-	set_cost(path, offer->input, peer, offer->sort_us, 0);
-	below = path;
-	path = (Path *) create_agg_path(root, offer->rel, below, target, AGG_SORTED, AGGSPLIT_INITIAL_SERIAL, clause, NIL,
-									&extra->agg_partial_costs, offer->groups);
-	set_cost(path, below, peer, 0, offer->group_us);
-	below = path;
-	path = (Path *) create_sort_path(root, offer->rel, below, pathkeys, -1);
-	set_cost(path, below, peer, offer->merge.sort_us, 0);
-	below = path;
-	path = (Path *) create_gather_merge_path(root, offer->rel, below, target, pathkeys, NULL, &rows);
-	set_cost(path, below, peer, 0, offer->merge.rows_us);
-	path->startup_cost += parallel_setup_cost;
-	path->total_cost += parallel_setup_cost;
-	return (Path *) create_agg_path(root, rel, path, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
+	set_cost(sorted, offer->input, peer, offer->sort_us, 0);
+	grouped = (Path *) create_agg_path(root, offer->rel, sorted, offer->rel->reltarget, AGG_SORTED,
+									   AGGSPLIT_INITIAL_SERIAL, clause, NIL, &extra->agg_partial_costs, offer->groups);
+	set_cost(grouped, sorted, peer, 0, offer->group_us);
+	again = (Path *) create_sort_path(root, offer->rel, grouped, root->group_pathkeys, -1);
+	set_cost(again, grouped, peer, offer->merge.sort_us, 0);
+	merged = gather_groups(root, offer, again, peer);
+	/* without an exchange the Sort of sorted rows is of no use */
+	if (!exchange_pays(merged->total_cost - grouped->total_cost, grouped->total_cost, merged->rows,
+					   offer->input->parallel_workers, false))
+		merged = gather_groups(root, offer, grouped, peer);
+	return (Path *) create_agg_path(root, rel, merged, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
 									(List *) extra->havingQual, &extra->agg_final_costs, groups);
 }
