@@ -62,30 +62,21 @@
  * ------------------------------------------------------------------------
  */
 
-/* Options of a foreign table and its server that concern costs. */
-typedef struct RemoteOptions
+/* What is known of a foreign scan: options of its table and server, and the cost of its steps. */
+typedef struct RemoteScan
 {
 	double		startup_cost;
 	double		tuple_cost;
 	double		fetch_size;
 	bool		estimates;		/* costs come from the server */
 	bool		elsewhere;		/* the server is on another machine */
-} RemoteOptions;
 
-/* The cost of a foreign scan's steps. */
-typedef struct RemoteCost
-{
 	Cost		scan;			/* until the server has all rows, in no order */
 	Cost		sort;			/* until it has sorted them, without the scan */
 	Cost		send;			/* processor time of a row in the server */
 	Cost		take;			/* processor time of a row here */
 	Cost		pass;			/* elapsed time of a row, from the server's sort to here */
-	double		rows;
-	double		batch;			/* rows that the first message has */
-	Oid			server;
-	Oid			user;
-	bool		elsewhere;		/* the server is on another machine */
-} RemoteCost;
+} RemoteScan;
 
 /* Does a server's option host or hostaddr name another machine? */
 static bool
@@ -96,7 +87,7 @@ is_elsewhere(const char *host)
 }
 
 static void
-read_options(List *list, RemoteOptions *options)
+read_options(List *list, RemoteScan *options)
 {
 	ListCell   *lc;
 
@@ -117,67 +108,47 @@ read_options(List *list, RemoteOptions *options)
 	}
 }
 
-/* The options of a foreign relation: those of the server, and for a table its own. */
-static void
-remote_options(PlannerInfo *root, const RelOptInfo *rel, RemoteOptions *options)
-{
-	options->startup_cost = COMPAT_FDW_STARTUP_COST;
-	options->tuple_cost = COMPAT_FDW_TUPLE_COST;
-	options->fetch_size = FETCH_SIZE;
-	options->estimates = false;
-	options->elsewhere = false;
-	read_options(GetForeignServer(rel->serverid)->options, options);
-	if (IS_SIMPLE_REL(rel))
-		read_options(GetForeignTable(planner_rt_fetch(rel->relid, root)->relid)->options, options);
-}
-
-/* The cost of a foreign path's steps without its order. */
-static RemoteCost
-remote_cost(PlannerInfo *root, Path *path)
+/* A foreign path without its order. */
+static RemoteScan
+remote_scan(PlannerInfo *root, const Path *path)
 {
 	const RelOptInfo *rel = path->parent;
-	int			columns = Max(1, list_length(path->pathtarget->exprs));
-	RemoteOptions options;
-	RemoteCost	cost = {0};
+	double		columns = Max(1, list_length(path->pathtarget->exprs)) / 1000.0;
+	RemoteScan	remote = {.startup_cost = COMPAT_FDW_STARTUP_COST,.tuple_cost = COMPAT_FDW_TUPLE_COST,
+	.fetch_size = FETCH_SIZE};
 
-	remote_options(root, rel, &options);
-	cost.rows = path->rows;
-	cost.batch = Min(options.fetch_size, path->rows);
-	cost.scan = Max(0, path->total_cost - options.startup_cost -
-					path->rows * (options.tuple_cost + cpu_tuple_cost));
-	cost.send = cost_of_us(columns * SEND_COLUMN_NS / 1000);
-	cost.take = cost_of_us(columns * TAKE_COLUMN_NS / 1000);
-	cost.pass = cost_of_us(columns * PASS_COLUMN_NS / 1000);
-	cost.server = rel->serverid;
-	cost.user = rel->userid;
-	cost.elsewhere = options.elsewhere;
-	return cost;
+	read_options(GetForeignServer(rel->serverid)->options, &remote);
+	if (IS_SIMPLE_REL(rel))
+		read_options(GetForeignTable(planner_rt_fetch(rel->relid, root)->relid)->options, &remote);
+	remote.scan = Max(0, path->total_cost - remote.startup_cost - path->rows * (remote.tuple_cost + cpu_tuple_cost));
+	remote.send = cost_of_us(columns * SEND_COLUMN_NS);
+	remote.take = cost_of_us(columns * TAKE_COLUMN_NS);
+	remote.pass = cost_of_us(columns * PASS_COLUMN_NS);
+	return remote;
 }
 
-/* The cost of the steps of a foreign path with an order. */
-static RemoteCost
-ordered_cost(PlannerInfo *root, Path *ordered, Path *unordered)
+/* A foreign path with an order.  unordered: its relation's path without one. */
+static RemoteScan
+ordered_scan(PlannerInfo *root, const Path *ordered, const Path *unordered)
 {
-	RemoteCost	cost = remote_cost(root, unordered);
-	RemoteOptions options;
+	RemoteScan	remote = remote_scan(root, unordered);
 	SortCostFacts facts;
 	SortCost	sort;
 
 	if (sort_path_facts(root, unordered, ordered->pathkeys, &facts))
 	{
 		sort_cost_serial(&facts, &sort);
-		cost.sort = cost_of_us(sort.sort_us);
+		remote.sort = cost_of_us(sort.sort_us);
 	}
 	/* an index may have the order, or the server may be faster */
-	remote_options(root, ordered->parent, &options);
-	if (options.estimates)
+	if (remote.estimates)
 	{
-		Cost		start = Max(0, ordered->startup_cost - options.startup_cost);
+		Cost		start = Max(0, ordered->startup_cost - remote.startup_cost);
 
-		cost.scan = Min(cost.scan, start);
-		cost.sort = Min(cost.sort, start - cost.scan);
+		remote.scan = Min(remote.scan, start);
+		remote.sort = Min(remote.sort, start - remote.scan);
 	}
-	return cost;
+	return remote;
 }
 
 /* The foreign path below a projection; NULL for other paths. */
@@ -214,36 +185,26 @@ merge_append_cost(PlannerInfo *root, const MergeAppendPath *merge, Cost *startup
 	foreach(lc, merge->subpaths)
 	{
 		Path	   *path = lfirst(lc);
-		Path	   *unordered = path->parent->cheapest_total_path;
+		Path	   *unordered = foreign_path(path->parent->cheapest_total_path);
 		const Path *below = path_below_projection(path);
-		Path	   *foreign = foreign_path(IsA(below, SortPath) ? ((const SortPath *) below)->subpath : path);
+		const Path *input = IsA(below, SortPath) ? ((const SortPath *) below)->subpath : NULL;
+		SortCostFacts facts;
+		SortCost	sort;
 
 		children += path->total_cost;
-		if (foreign != NULL && foreign_path(unordered) != NULL)
+		if (unordered != NULL && foreign_path(input != NULL ? input : path) != NULL)
 		{
-			RemoteCost	cost = ordered_cost(root, path, foreign_path(unordered));
-			double		first = IsA(below, SortPath) ? cost.rows : cost.batch;
+			RemoteScan	remote = ordered_scan(root, path, unordered);
+			double		first = input != NULL ? unordered->rows : Min(remote.fetch_size, unordered->rows);
 
-			*startup += cost.scan + cost.sort + first * cost.pass;
-			run += (cost.rows - first) * cost.pass;
+			*startup += remote.scan + remote.sort + first * remote.pass;
+			run += (unordered->rows - first) * remote.pass;
 		}
-		else if (IsA(below, SortPath))
+		else if (input != NULL && sort_path_facts(root, input, below->pathkeys, &facts))
 		{
-			const Path *input = ((const SortPath *) below)->subpath;
-			SortCostFacts facts;
-			SortCost	sort;
-
-			if (sort_path_facts(root, input, below->pathkeys, &facts))
-			{
-				sort_cost_serial(&facts, &sort);
-				*startup += input->total_cost + cost_of_us(sort.sort_us);
-				run += cost_of_us(sort.rows_us);
-			}
-			else
-			{
-				*startup += path->startup_cost;
-				run += path->total_cost - path->startup_cost;
-			}
+			sort_cost_serial(&facts, &sort);
+			*startup += input->total_cost + cost_of_us(sort.sort_us);
+			run += cost_of_us(sort.rows_us);
 		}
 		else
 		{
@@ -283,7 +244,8 @@ async_append_cost(PlannerInfo *root, List *paths)
 	{
 		Path	   *path = lfirst(lc);
 		Path	   *foreign = foreign_path(path);
-		RemoteCost	cost;
+		const RelOptInfo *rel = path->parent;
+		RemoteScan	remote;
 		int			i;
 
 		if (foreign == NULL)
@@ -291,26 +253,26 @@ async_append_cost(PlannerInfo *root, List *paths)
 			here += path->total_cost;
 			continue;
 		}
-		cost = remote_cost(root, foreign);
+		remote = remote_scan(root, foreign);
 		if (!is_async(foreign))
 		{
-			here += cost.scan + cost.rows * cost.pass;
+			here += remote.scan + foreign->rows * remote.pass;
 			continue;
 		}
-		here += cost.rows * cost.take;
+		here += foreign->rows * remote.take;
 		for (i = 0; i < n; i++)
 		{
-			if (connections[i].server == cost.server && connections[i].user == cost.user)
+			if (connections[i].server == rel->serverid && connections[i].user == rel->userid)
 				break;
 		}
 		if (i == n)
 		{
-			connections[n++] = (Connection) {.server = cost.server,.user = cost.user};
-			processes += cost.elsewhere ? 0 : 1;
+			connections[n++] = (Connection) {.server = rel->serverid,.user = rel->userid};
+			processes += remote.elsewhere ? 0 : 1;
 		}
-		if (!cost.elsewhere)
-			machine += cost.scan + cost.rows * cost.send;
-		connections[i].busy += cost.scan + cost.rows * cost.pass;
+		if (!remote.elsewhere)
+			machine += remote.scan + foreign->rows * remote.send;
+		connections[i].busy += remote.scan + foreign->rows * remote.pass;
 		slowest = Max(slowest, connections[i].busy);
 	}
 	pfree(connections);
@@ -338,7 +300,6 @@ find_children(PlannerInfo *root, const MergeAppendPath *merge, Children *childre
 	{
 		const RelOptInfo *rel = ((const Path *) lfirst(lc))->parent;
 		Path	   *path = rel->cheapest_total_path;
-		RemoteOptions options;
 
 		if (path == NULL || path->param_info != NULL || rel == merge->path.parent)
 			return false;
@@ -346,8 +307,7 @@ find_children(PlannerInfo *root, const MergeAppendPath *merge, Children *childre
 		children->read += Max(path->rows, IS_SIMPLE_REL(rel) ? rel->tuples : 0);
 		if (foreign_path(path) == NULL)
 			continue;
-		remote_options(root, rel, &options);
-		children->estimates = children->estimates && options.estimates;
+		children->estimates = children->estimates && remote_scan(root, foreign_path(path)).estimates;
 		if (is_async(foreign_path(path)))
 			children->async++;
 	}
