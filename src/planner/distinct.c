@@ -102,29 +102,6 @@ expected_groups(const Plan *plan, const CustomScan *sort, const KeyColumn *keys,
 	return most < sort->scan.plan.plan_rows ? most : 0;
 }
 
-/* Does the node above the sort return the sort's columns as they are? */
-static bool
-returns_columns(const Plan *plan, const CustomScan *sort)
-{
-	ListCell   *lc;
-
-	if (list_length(plan->targetlist) != list_length(sort->scan.plan.targetlist))
-		return false;
-	foreach(lc, plan->targetlist)
-	{
-		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		const Expr *below = list_nth_node(TargetEntry, sort->scan.plan.targetlist, tle->resno - 1)->expr;
-		const Var  *var = (const Var *) tle->expr;
-
-		/* a constant is not read from the row below */
-		if (IsA(var, Const) && equal(var, plan_expr_source(&sort->scan.plan, (const Node *) below)))
-			continue;
-		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
-			return false;
-	}
-	return true;
-}
-
 /* The sort takes the node's place. */
 static Plan *
 take_place(Plan *plan, CustomScan *sort)
@@ -164,7 +141,7 @@ replace_unique(Plan *plan)
 	gpusort_plan_set_distinct(sort, node.n, groups);
 	if (gpusort_plan_is(&sort->scan.plan) && plan_above_partial_sorts(sort))
 		gpusort_plan_set_distinct((CustomScan *) outerPlan(outerPlan(sort)), node.n, groups);
-	if (plan->qual != NIL || !returns_columns(plan, sort))
+	if (plan->qual != NIL || !plan_returns_input(plan))
 		return plan;
 	return take_place(plan, sort);
 }

@@ -88,19 +88,22 @@ sort_output_column(const CustomScan *sort, AttrNumber attno)
 }
 
 bool
-plan_returns_input(const Plan *gather)
+plan_returns_input(const Plan *plan)
 {
+	const Plan *child = outerPlan(plan);
 	ListCell   *lc;
 	ListCell   *below;
 
-	if (list_length(gather->targetlist) != list_length(gather->lefttree->targetlist))
+	if (list_length(plan->targetlist) != list_length(child->targetlist))
 		return false;
-	forboth(lc, gather->targetlist, below, gather->lefttree->targetlist)
+	forboth(lc, plan->targetlist, below, child->targetlist)
 	{
-		TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		Var		   *var = (Var *) tle->expr;
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		const Var  *var = (const Var *) tle->expr;
 
-		if (IsA(var, Const) && equal(var, lfirst_node(TargetEntry, below)->expr))
+		/* a constant is not read from the row below */
+		if (IsA(var, Const) &&
+			equal(var, plan_expr_source(child, (const Node *) lfirst_node(TargetEntry, below)->expr)))
 			continue;
 		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
 			return false;

@@ -36,7 +36,7 @@ extern void check_plan_output(const PlanOutput *output, const Plan *plan);
 
 #endif
 
-/* Does a Gather or Gather Merge return its input rows unchanged? */
-extern bool plan_returns_input(const Plan *gather);
+/* Does a node return the columns of its child as they are? */
+extern bool plan_returns_input(const Plan *plan);
 
 #endif							/* GPUSORT_NODES_BASE_PLAN_COLUMNS_H */
