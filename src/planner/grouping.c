@@ -254,18 +254,15 @@ sets_us(const Grouping *grouping, List *rollups)
 	return us;
 }
 
-/*
- * Fills the peer if the path is a hash table, or stands on a Sort, of the input's rows in one
- * process.  *sorted: it stands on a Sort; then the peer is this Sort.
- */
+/* Fills the peer if the path is a hash table, or stands on a Sort, of the input's rows in one process. */
 static bool
-find_peer(const Grouping *grouping, Peer *peer, bool *sorted)
+find_peer(const Grouping *grouping, Peer *peer)
 {
 	const Path *input = grouping->input;
 	const Path *path = path_below_projection(grouping->path);
 	GroupFacts	facts;
 
-	*sorted = false;
+	peer->sort = false;
 	if (IsA(path, GroupingSetsPath))
 	{
 		const GroupingSetsPath *sets = (const GroupingSetsPath *) path;
@@ -293,7 +290,7 @@ find_peer(const Grouping *grouping, Peer *peer, bool *sorted)
 		path = path_input(path);
 	if (path == NULL || path_below_projection(((const SortPath *) path)->subpath) != path_below_projection(input))
 		return false;
-	*sorted = true;
+	peer->sort = true;
 	peer->own = path->total_cost - ((const SortPath *) path)->subpath->total_cost;
 	peer->us = us_of_cost(peer->own);
 	return peer->own > 0;
@@ -304,20 +301,12 @@ find_peer(const Grouping *grouping, Peer *peer, bool *sorted)
  * ------------------------------------------------------------------------
  */
 
-static void
-log_times(const Grouping *grouping, double ours, double theirs, bool added)
-{
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: %s: %.1f ms above our sort, %.1f ms else: %s", grouping->name, ours / 1000,
-							 theirs / 1000, added ? "a path is added" : "PostgreSQL's paths stay")));
-}
-
-/* Finds our sort below the grouping, and its peer.  *sorted: the peer is a Sort, see find_peer(). */
+/* Finds our sort below the grouping, and its peer. */
 static bool
-find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer, bool *sorted)
+find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 {
 	return !pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) &&
-		find_peer(grouping, peer, sorted) &&
+		find_peer(grouping, peer) &&
 		find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort);
 }
 
@@ -331,8 +320,9 @@ is_faster(const Grouping *grouping, double our_input_us, double own_us, Peer *pe
 	double		ours = our_input_us + grouping->margin * own_us;
 	double		theirs = us_of_cost(grouping->input->total_cost) + peer->us;
 
-	if (message_level_is_interesting(DEBUG1))
-		log_times(grouping, ours, theirs, ours < theirs);
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: %s: %.1f ms above our sort, %.1f ms else: %s", grouping->name, ours / 1000,
+							 theirs / 1000, ours < theirs ? "a path is added" : "PostgreSQL's paths stay")));
 	if (ours >= theirs)
 		return false;
 	peer->own *= grouping->margin;
@@ -344,10 +334,10 @@ is_faster(const Grouping *grouping, double our_input_us, double own_us, Peer *pe
  * grouping above our sort.
  */
 static bool
-sort_is_faster(const Grouping *grouping, const SortOffer *sort, double group_us, Peer *peer, bool sorted)
+sort_is_faster(const Grouping *grouping, const SortOffer *sort, double group_us, Peer *peer)
 {
 	/* PostgreSQL's Sort is replaced where it is */
-	if (sorted)
+	if (peer->sort)
 		return sort->parallel;
 	return is_faster(grouping, sort->input_us, sort->own_us + group_us, peer);
 }
@@ -356,10 +346,7 @@ sort_is_faster(const Grouping *grouping, const SortOffer *sort, double group_us,
 static bool
 find_faster_sort(const Grouping *grouping, SortOffer *sort, double group_us, Peer *peer)
 {
-	bool		sorted;
-
-	return find_sort_and_peer(grouping, sort, peer, &sorted) &&
-		sort_is_faster(grouping, sort, group_us, peer, sorted);
+	return find_sort_and_peer(grouping, sort, peer) && sort_is_faster(grouping, sort, group_us, peer);
 }
 
 /* Adds a path whose costs are set. */
@@ -418,7 +405,7 @@ offer_distinct(Grouping *grouping)
  */
 static bool
 offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, GroupFacts facts, double group_us,
-					 const SortOffer *sort, Peer peer, bool sorted)
+					 const SortOffer *sort, Peer peer)
 {
 	PlannerInfo *root = grouping->root;
 	PartialGroups partial;
@@ -440,7 +427,7 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 							 (sort->input_us + sort->own_us + group_us) / 1000)));
 	if (partial.input_us + own_us > WORKERS_MOST * (sort->input_us + sort->own_us + group_us))
 		return false;
-	if (!sorted && !is_faster(grouping, partial.input_us, own_us, &peer))
+	if (!peer.sort && !is_faster(grouping, partial.input_us, own_us, &peer))
 		return false;
 	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
 							   grouping->most_groups, &peer);
@@ -544,7 +531,6 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	SortOffer	sort = {.groups = aggregates ? 0 : grouping->groups};
 	GroupFacts	facts;
 	double		group_us = transition_us(grouping);
-	bool		sorted;
 	Peer		peer;
 	Path	   *input;
 	Path	   *path;
@@ -553,17 +539,17 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 		return;
 	/* aggregates that sort take the order from the sort, too */
 	sort.pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), aggregate_order(grouping, extra, 0));
-	if (!find_sort_and_peer(grouping, &sort, &peer, &sorted))
+	if (!find_sort_and_peer(grouping, &sort, &peer))
 		return;
 	if (aggregates)
 	{
 		group_facts(grouping, &facts);
 		count_keys(clause, grouping->path->pathtarget, &facts);
 		group_us = Max(0, group_us + (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
-		if (offer_partial_groups(grouping, extra, facts, group_us, &sort, peer, sorted))
+		if (offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
 			return;
 	}
-	if (!sort_is_faster(grouping, &sort, group_us, &peer, sorted))
+	if (!sort_is_faster(grouping, &sort, group_us, &peer))
 		return;
 	input = sort_offer_path(root, rel, &sort, &peer);
 	if (aggregates)
@@ -779,8 +765,8 @@ offer_union(Grouping *grouping)
 static Path *
 windows_above(const Path *path, const Path *lowest, Path *sorted)
 {
-	WindowAggPath *window;
-	SortPath   *sort;
+	bool		is_sort = IsA(path, SortPath);
+	Size		size = is_sort ? sizeof(SortPath) : sizeof(WindowAggPath);
 	const Path *from;
 	Path	   *to;
 	Path	   *copy;
@@ -788,33 +774,19 @@ windows_above(const Path *path, const Path *lowest, Path *sorted)
 	check_stack_depth();
 	if (path == lowest)
 		return sorted;
-	if (IsA(path, WindowAggPath))
-	{
-		from = ((const WindowAggPath *) path)->subpath;
-		to = windows_above(from, lowest, sorted);
-		window = palloc(sizeof(WindowAggPath));
-		*window = *(const WindowAggPath *) path;
-		window->subpath = to;
-		copy = &window->path;
-	}
-	else if (IsA(path, SortPath))
-	{
-		from = ((const SortPath *) path)->subpath;
-		to = windows_above(from, lowest, sorted);
-		sort = palloc(sizeof(SortPath));
-		*sort = *(const SortPath *) path;
-		sort->subpath = to;
-		copy = &sort->path;
-	}
-	else
+	if (!is_sort && !IsA(path, WindowAggPath))
 		return NULL;
+	from = is_sort ? ((const SortPath *) path)->subpath : ((const WindowAggPath *) path)->subpath;
+	to = windows_above(from, lowest, sorted);
 	if (to == NULL)
 		return NULL;
-	copy->total_cost += to->total_cost - from->total_cost;
-	if (IsA(path, SortPath))
-		copy->startup_cost += to->total_cost - from->total_cost;
+	copy = memcpy(palloc(size), path, size);
+	if (is_sort)
+		((SortPath *) copy)->subpath = to;
 	else
-		copy->startup_cost += to->startup_cost - from->startup_cost;
+		((WindowAggPath *) copy)->subpath = to;
+	copy->total_cost += to->total_cost - from->total_cost;
+	copy->startup_cost += is_sort ? to->total_cost - from->total_cost : to->startup_cost - from->startup_cost;
 	copy->parallel_safe = copy->parallel_safe && to->parallel_safe;
 	return copy;
 }

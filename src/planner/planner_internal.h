@@ -100,6 +100,7 @@ typedef struct Peer
 {
 	Cost		own;			/* its cost without that of its input */
 	double		us;				/* its predicted time without that of its input */
+	bool		sort;			/* it is PostgreSQL's Sort, and what stands on it */
 } Peer;
 
 /* Cost of a part of our path that takes this time; a peer that is free makes ours free. */
