@@ -14,12 +14,7 @@
 /* Plan node "Custom Scan (GpuSort Incremental)". */
 extern const CustomScanMethods incremental_scan_methods;
 
-/*
- * gpusort_plan_fill() for a GpuSort Incremental, whose child's rows are ordered by the
- * first nprefix key columns; and that number.
- */
-extern void incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix,
-								  Limit *limit);
+/* The number of leading key columns by which the child's rows are ordered. */
 extern int	incremental_plan_prefix(const CustomScan *cscan);
 
 /* Makes the node, which has the abilities of an Incremental Sort.  limit may be NULL. */

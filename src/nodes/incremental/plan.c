@@ -9,13 +9,6 @@
 #include "nodes/base/plan_format.h"
 #include "nodes/incremental/incremental.h"
 
-void
-incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix, Limit *limit)
-{
-	gpusort_plan_fill(cscan, keys, nkeys, limit);
-	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(nprefix));
-}
-
 int
 incremental_plan_prefix(const CustomScan *cscan)
 {
@@ -29,6 +22,7 @@ incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit
 	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &incremental_scan_methods);
 
 	compat_count_disabled(cscan);
-	incremental_plan_fill(cscan, keys, sort->numCols, incremental->nPresortedCols, limit);
+	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
+	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(incremental->nPresortedCols));
 	return &cscan->scan.plan;
 }
