@@ -697,58 +697,48 @@ take_group(AggregateState *node, TupleTableSlot *row)
 }
 
 /*
- * The only group, if the number of its rows is known: takes the values of the ordered set at
- * the wanted positions.  NULLs come first.
+ * The only group, if the number of its rows is known: the ordered set takes values at the wanted
+ * positions only, and rows between them are skipped if nothing else is needed.  NULLs come first.
  */
 static void
 take_wanted_values(AggregateState *node, TupleTableSlot *row, uint64 rows)
 {
 	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
-	ExprContext *econtext = node->agg->ss.ps.ps_ExprContext;
-	int			att = node->set_attno - 1;
-	uint64		at = 0;
+	uint64		nulls = 0;
 	int			first = 0;
-	int			next = 0;
 
 	ordered_set_begin_group(node->set, false, false);
 	keep_columns(node, row, 0);
-	for (; row != NULL && row->tts_isnull[att]; at++)
+	node->ended = true;
+	for (bool found = false; row != NULL;)
 	{
-		take_row(node, row, first);
-		row = aggregate_next_row(node);
-		if (row != NULL)
-		{
-			first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
-			keep_columns(node, row, first);
-		}
-	}
-	ordered_set_find_wanted(node->set, rows - at, econtext);
-	for (int64 position = 0; row != NULL; position++)
-	{
-		if (next < ordered_set_nwanted(node->set) && ordered_set_wanted_position(node->set, next) == position)
-			ordered_set_set_wanted(node->set, next++, row->tts_values[att]);
-		if (node->only_wanted)
-		{
-			int64		skip = next == ordered_set_nwanted(node->set) ? 0 :
-				ordered_set_wanted_position(node->set, next) - position - 1;
+		int64		skips;
 
-			if (next == ordered_set_nwanted(node->set))
-				break;
-			if (skip > 0)
-				position += skip_rows(node, skip);
-			row = aggregate_next_row(node);
-			continue;
+		if (row->tts_isnull[node->set_attno - 1])
+			nulls++;
+		else if (!found)
+		{
+			ordered_set_find_wanted(node->set, rows - nulls, node->agg->ss.ps.ps_ExprContext);
+			found = true;
 		}
 		take_row(node, row, first);
+		if (found && node->only_wanted)
+		{
+			skips = ordered_set_skips(node->set);
+			if (skips < 0)
+				return;
+			ordered_set_skipped(node->set, skip_rows(node, skips));
+		}
 		row = aggregate_next_row(node);
 		if (row == NULL)
 			break;
 		first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
 		keep_columns(node, row, first);
 	}
-	if (next < ordered_set_nwanted(node->set))
+	if (nulls == rows)
+		ordered_set_find_wanted(node->set, 0, node->agg->ss.ps.ps_ExprContext);
+	if (ordered_set_skips(node->set) >= 0)
 		elog(ERROR, "gpusort: a sort returned fewer rows than it had taken");
-	node->ended = true;
 }
 
 /* The partial value of a group, as finalize_partialaggregate() returns it. */
@@ -874,8 +864,7 @@ take_values(AggregateState *node, TupleTableSlot *row)
 	{
 		/* fractions may be columns of the group */
 		node->agg->ss.ps.ps_ExprContext->ecxt_outertuple = node->agg->ss.ss_ScanTupleSlot;
-		ordered_set_find_wanted(node->set, ordered_set_count(node->set), node->agg->ss.ps.ps_ExprContext);
-		ordered_set_take_kept(node->set);
+		ordered_set_take_kept(node->set, node->agg->ss.ps.ps_ExprContext);
 	}
 }
 

@@ -44,27 +44,46 @@
 
 typedef enum SetFunction
 {
-	SET_NONE,
 	SET_DISC,
 	SET_CONT_FLOAT8,
 	SET_CONT_INTERVAL,
 	SET_MODE
 } SetFunction;
 
+typedef struct SetAggregate
+{
+	Oid			aggregate;
+	SetFunction function;
+	bool		multi;			/* the fractions are an array */
+} SetAggregate;
+
+static const SetAggregate set_aggregates[] =
+{
+	{F_PERCENTILE_DISC_FLOAT8_ANYELEMENT, SET_DISC, false},
+	{F_PERCENTILE_DISC__FLOAT8_ANYELEMENT, SET_DISC, true},
+	{F_PERCENTILE_CONT_FLOAT8_FLOAT8, SET_CONT_FLOAT8, false},
+	{F_PERCENTILE_CONT__FLOAT8_FLOAT8, SET_CONT_FLOAT8, true},
+	{F_PERCENTILE_CONT_FLOAT8_INTERVAL, SET_CONT_INTERVAL, false},
+	{F_PERCENTILE_CONT__FLOAT8_INTERVAL, SET_CONT_INTERVAL, true},
+	{F_MODE, SET_MODE, false}
+};
+
 /* A call of an ordered-set aggregate. */
 typedef struct SetCall
 {
 	int			aggno;
-	SetFunction function;
-	bool		multi;			/* the fractions are an array */
+	const SetAggregate *aggregate;
 	Expr	   *fraction_expr;
 	ExprState  *fraction;		/* NULL for mode() */
 	ExprState  *argument;		/* of the sort column; NULL: the column itself */
 	Oid			type;			/* type of a value of the result */
 
-	/* evaluated for the current group */
+	/* evaluated for the current group, in the memory of the output row */
 	Datum		param;
 	bool		param_isnull;
+	int			nfractions;
+	Datum	   *fractions;
+	bool	   *isnull;
 } SetCall;
 
 /* A value that a call needs. */
@@ -96,52 +115,34 @@ struct OrderedSet
 	Tuplestorestate *store;		/* kept values if they exceed work_mem; or NULL */
 	TupleTableSlot *store_slot;
 
-	WantedValue *wanted;		/* by position */
+	WantedValue *wanted;		/* by position, in the memory of the output row */
 	int			nwanted;
-	int			wanted_capacity;
+	int			next_wanted;	/* these were not found yet */
+	int64		position;		/* of the next value, if count is final */
 
 	const GroupColumn *first_equal; /* has the first of these values */
 	int64		run;			/* equal values up to the last one */
 	int64		mode_run;		/* number of values equal to mode_value */
 	bool		run_is_mode;	/* the last value is equal to mode_value */
-	Datum		mode_value;
-	Size		mode_room;		/* bytes allocated for mode_value */
+	Datum		mode_value;		/* a copy */
 };
 
-static SetFunction
-set_function(Oid aggregate, bool *multi)
+/* The aggregate's properties; NULL: it is no such aggregate. */
+static const SetAggregate *
+set_aggregate(Oid aggregate)
 {
-	*multi = false;
-	switch (aggregate)
+	for (int i = 0; i < lengthof(set_aggregates); i++)
 	{
-		case F_PERCENTILE_DISC__FLOAT8_ANYELEMENT:
-			*multi = true;
-			pg_fallthrough;
-		case F_PERCENTILE_DISC_FLOAT8_ANYELEMENT:
-			return SET_DISC;
-		case F_PERCENTILE_CONT__FLOAT8_FLOAT8:
-			*multi = true;
-			pg_fallthrough;
-		case F_PERCENTILE_CONT_FLOAT8_FLOAT8:
-			return SET_CONT_FLOAT8;
-		case F_PERCENTILE_CONT__FLOAT8_INTERVAL:
-			*multi = true;
-			pg_fallthrough;
-		case F_PERCENTILE_CONT_FLOAT8_INTERVAL:
-			return SET_CONT_INTERVAL;
-		case F_MODE:
-			return SET_MODE;
-		default:
-			return SET_NONE;
+		if (set_aggregates[i].aggregate == aggregate)
+			return &set_aggregates[i];
 	}
+	return NULL;
 }
 
 bool
 ordered_set_is_known(const Aggref *aggref)
 {
-	bool		multi;
-
-	return set_function(aggref->aggfnoid, &multi) != SET_NONE;
+	return set_aggregate(aggref->aggfnoid) != NULL;
 }
 
 Expr *
@@ -172,6 +173,7 @@ ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc)
 {
 	OrderedSet *set = palloc0(sizeof(OrderedSet));
 	Form_pg_attribute att = TupleDescAttr(desc, attno - 1);
+	Var		   *column = makeVar(1, 1, att->atttypid, att->atttypmod, att->attcollation, 0);
 
 	set->attno = attno;
 	set->typlen = att->attlen;
@@ -189,11 +191,11 @@ ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc)
 		set->ncalls++;
 		argument = linitial_node(TargetEntry, aggref->args)->expr;
 		call->aggno = i;
-		call->function = set_function(aggref->aggfnoid, &call->multi);
-		call->type = call->multi ? get_element_type(aggref->aggtype) : aggref->aggtype;
+		call->aggregate = set_aggregate(aggref->aggfnoid);
+		call->type = call->aggregate->multi ? get_element_type(aggref->aggtype) : aggref->aggtype;
 		if (!IsA(argument, Var))
 			call->argument = ExecInitExpr(argument, NULL);
-		if (call->function == SET_MODE)
+		if (call->aggregate->function == SET_MODE)
 			set->mode = true;
 		else
 		{
@@ -202,9 +204,9 @@ ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc)
 			set->by_position = true;
 		}
 	}
-	set->row = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-	memset(set->row->tts_isnull, true, desc->natts * sizeof(bool));
-	ExecStoreVirtualTuple(set->row);
+	set->row = ExecInitNullTupleSlot(agg->ss.ps.state, desc, &TTSOpsVirtual);
+	set->store_slot = ExecInitExtraTupleSlot(agg->ss.ps.state, ExecTypeFromExprList(list_make1(column)),
+											 &TTSOpsMinimalTuple);
 	set->cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort ordered set", ALLOCSET_DEFAULT_SIZES);
 	return set;
 }
@@ -235,38 +237,33 @@ ordered_set_needs_positions(const OrderedSet *set, ExprContext *econtext)
 static void
 forget_values(OrderedSet *set)
 {
-	if (set->store != NULL)
-		tuplestore_end(set->store);
-	set->store = NULL;
-	if (set->capacity > 0 || set->mode_room > 0 || set->bytes > 0 || set->nwanted > 0)
-		MemoryContextReset(set->cxt);
+	MemoryContextReset(set->cxt);
 	set->values = NULL;
-	set->wanted = NULL;
-	set->capacity = set->nwanted = set->wanted_capacity = 0;
-	set->mode_room = set->bytes = 0;
+	set->capacity = 0;
+	set->bytes = 0;
 }
 
 void
 ordered_set_end(OrderedSet *set)
 {
-	forget_values(set);
-	ExecDropSingleTupleTableSlot(set->row);
-	if (set->store_slot != NULL)
-		ExecDropSingleTupleTableSlot(set->store_slot);
+	if (set->store != NULL)
+		tuplestore_end(set->store);
+	set->store = NULL;
 }
 
 void
 ordered_set_begin_group(OrderedSet *set, bool keep, bool stable)
 {
+	ordered_set_end(set);
 	/* a small array of elements passed by value serves the next group as well */
-	if (!set->typbyval || set->store != NULL || set->mode || set->capacity * sizeof(Datum) > 64 * 1024)
+	if (!set->typbyval || set->capacity * sizeof(Datum) > 64 * 1024)
 		forget_values(set);
-	set->nwanted = 0;
 	set->keep = keep && set->by_position;
 	set->stable = stable;
 	set->count = 0;
 	set->counted = false;
-	set->bytes = 0;
+	set->nwanted = set->next_wanted = 0;
+	set->position = 0;
 	set->run = set->mode_run = 0;
 	set->run_is_mode = false;
 }
@@ -276,11 +273,10 @@ ordered_set_begin_group(OrderedSet *set, bool keep, bool stable)
  * ------------------------------------------------------------------------
  */
 
-/* Copies a value to the group's memory. */
 static Datum
-copy_to_set(OrderedSet *set, Datum value)
+copy_set_value(const OrderedSet *set, Datum value, MemoryContext cxt)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->cxt);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
 
 	value = datumCopy(value, set->typbyval, set->typlen);
 	MemoryContextSwitchTo(old);
@@ -300,34 +296,19 @@ store_value(OrderedSet *set, Datum value)
 static void
 move_to_store(OrderedSet *set)
 {
-	MemoryContext old;
-	Datum	   *values = set->values;
+	MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(set));
 
-	if (set->store_slot == NULL)
-	{
-		Form_pg_attribute att = TupleDescAttr(set->row->tts_tupleDescriptor, set->attno - 1);
-		Var		   *column = makeVar(1, 1, att->atttypid, att->atttypmod, att->attcollation, 0);
-
-		old = MemoryContextSwitchTo(GetMemoryChunkContext(set));
-		set->store_slot = MakeSingleTupleTableSlot(ExecTypeFromExprList(list_make1(column)), &TTSOpsMinimalTuple);
-		MemoryContextSwitchTo(old);
-	}
-	old = MemoryContextSwitchTo(GetMemoryChunkContext(set));
 	set->store = tuplestore_begin_heap(false, false, 64);
 	MemoryContextSwitchTo(old);
 	for (int64 i = 0; i < set->count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		store_value(set, values[i]);
+		store_value(set, set->values[i]);
 	}
-	MemoryContextReset(set->cxt);
-	set->values = NULL;
-	set->wanted = NULL;
-	set->capacity = set->nwanted = set->wanted_capacity = 0;
-	set->mode_room = set->bytes = 0;
+	forget_values(set);
 }
 
-/* Makes room for another value; false if the values are in a tuplestore now. */
+/* Makes room for another value; false if the array would exceed work_mem. */
 static bool
 make_room(OrderedSet *set)
 {
@@ -345,27 +326,17 @@ make_room(OrderedSet *set)
 static void
 keep_value(OrderedSet *set, Datum value)
 {
+	if (set->store == NULL &&
+		unlikely(set->count == set->capacity || set->bytes > (Size) work_mem * 1024) && !make_room(set))
+		move_to_store(set);
 	if (set->store != NULL)
 	{
 		store_value(set, value);
 		return;
 	}
-	if (unlikely(set->count == set->capacity || set->bytes > (Size) work_mem * 1024) && !make_room(set))
-	{
-		Datum		mode_value = set->mode_value;
-
-		/* the mode's value lies in the memory that is released */
-		if (set->mode_run > 0 && !set->typbyval)
-			mode_value = datumCopy(mode_value, false, set->typlen);
-		move_to_store(set);
-		if (set->mode_run > 0)
-			set->mode_value = copy_to_set(set, mode_value);
-		store_value(set, value);
-		return;
-	}
 	if (!set->typbyval && !set->stable)
 	{
-		value = copy_to_set(set, value);
+		value = copy_set_value(set, value, set->cxt);
 		set->bytes += datumGetSize(value, false, set->typlen);
 	}
 	set->values[set->count] = value;
@@ -387,11 +358,17 @@ count_for_mode(OrderedSet *set, bool changed)
 	if (set->run_is_mode)
 		return;
 	set->run_is_mode = true;
-	if (!set->typbyval && set->mode_room > 0)
+	if (!set->typbyval && DatumGetPointer(set->mode_value) != NULL)
 		pfree(DatumGetPointer(set->mode_value));
 	/* of equal values the first one, as mode_final() */
-	set->mode_value = copy_to_set(set, set->first_equal->value);
-	set->mode_room = 1;
+	set->mode_value = copy_set_value(set, set->first_equal->value, GetMemoryChunkContext(set));
+}
+
+/* The next wanted position that was not found yet; -1: none. */
+static inline int64
+next_position(const OrderedSet *set)
+{
+	return set->next_wanted < set->nwanted ? set->wanted[set->next_wanted].position : -1;
 }
 
 void
@@ -403,12 +380,22 @@ ordered_set_add(OrderedSet *set, Datum value, bool changed)
 		keep_value(set, value);
 	if (!set->counted)
 		set->count++;
+	else if (set->position++ == next_position(set))
+		set->wanted[set->next_wanted++].value = copy_set_value(set, value, set->cxt);
 }
 
 int64
-ordered_set_count(const OrderedSet *set)
+ordered_set_skips(const OrderedSet *set)
 {
-	return set->count;
+	int64		next = next_position(set);
+
+	return next < 0 ? -1 : next - set->position;
+}
+
+void
+ordered_set_skipped(OrderedSet *set, int64 values)
+{
+	set->position += values;
 }
 
 /* ------------------------------------------------------------------------
@@ -447,49 +434,43 @@ fraction_positions(SetFunction function, double fraction, int64 count, int64 *fi
 	}
 }
 
-/* The fractions of a call in an array; the caller's memory context has it. */
-static int
-call_fractions(const SetCall *call, ArrayType **array, Datum **fractions, bool **isnull)
+/* Evaluates the fractions of a call. */
+static void
+read_fractions(SetCall *call, ExprContext *econtext)
 {
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
-	int			n;
 
-	*array = DatumGetArrayTypeP(call->param);
+	call->param = ExecEvalExpr(call->fraction, econtext, &call->param_isnull);
+	call->nfractions = call->param_isnull ? 0 : 1;
+	call->fractions = &call->param;
+	call->isnull = &call->param_isnull;
+	if (call->param_isnull || !call->aggregate->multi)
+		return;
 	get_typlenbyvalalign(FLOAT8OID, &typlen, &typbyval, &typalign);
-	deconstruct_array(*array, FLOAT8OID, typlen, typbyval, typalign, fractions, isnull, &n);
-	return n;
-}
-
-static void
-add_position(OrderedSet *set, int64 position)
-{
-	if (set->nwanted == set->wanted_capacity)
-	{
-		int			capacity = Max(8, set->wanted_capacity * 2);
-
-		set->wanted = set->wanted == NULL ? MemoryContextAlloc(set->cxt, capacity * sizeof(WantedValue)) :
-			repalloc(set->wanted, capacity * sizeof(WantedValue));
-		set->wanted_capacity = capacity;
-	}
-	set->wanted[set->nwanted++].position = position;
+	deconstruct_array(DatumGetArrayTypeP(call->param), FLOAT8OID, typlen, typbyval, typalign, &call->fractions,
+					  &call->isnull, &call->nfractions);
 }
 
 /* An invalid fraction raises its error later, when the result is asked for. */
 static void
-add_fraction_positions(OrderedSet *set, SetFunction function, double fraction)
+add_positions(OrderedSet *set, const SetCall *call)
 {
-	int64		first;
-	int64		second;
-	double		proportion;
+	for (int i = 0; i < call->nfractions; i++)
+	{
+		double		fraction = DatumGetFloat8(call->fractions[i]);
+		int64		first;
+		int64		second;
+		double		proportion;
 
-	if (!fraction_is_valid(fraction))
-		return;
-	fraction_positions(function, fraction, set->count, &first, &second, &proportion);
-	add_position(set, first);
-	if (second != first)
-		add_position(set, second);
+		if (call->isnull[i] || !fraction_is_valid(fraction))
+			continue;
+		fraction_positions(call->aggregate->function, fraction, set->count, &first, &second, &proportion);
+		set->wanted[set->nwanted++].position = first;
+		if (second != first)
+			set->wanted[set->nwanted++].position = second;
+	}
 }
 
 static int
@@ -501,44 +482,25 @@ compare_positions(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void
-add_call_positions(OrderedSet *set, SetCall *call, ExprContext *econtext)
-{
-	ArrayType  *array;
-	Datum	   *fractions;
-	bool	   *isnull;
-	int			n;
-
-	call->param = ExecEvalExpr(call->fraction, econtext, &call->param_isnull);
-	if (call->param_isnull || set->count == 0)
-		return;
-	if (!call->multi)
-	{
-		add_fraction_positions(set, call->function, DatumGetFloat8(call->param));
-		return;
-	}
-	n = call_fractions(call, &array, &fractions, &isnull);
-	for (int i = 0; i < n; i++)
-	{
-		if (!isnull[i])
-			add_fraction_positions(set, call->function, DatumGetFloat8(fractions[i]));
-	}
-}
-
 void
 ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext)
 {
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	int			fractions = 0;
 	int			n = 0;
 
 	set->count = count;
 	set->counted = true;
-	set->nwanted = 0;
 	for (int i = 0; i < set->ncalls; i++)
 	{
-		if (set->calls[i].function != SET_MODE)
-			add_call_positions(set, &set->calls[i], econtext);
+		if (set->calls[i].fraction != NULL)
+			read_fractions(&set->calls[i], econtext);
+		fractions += set->calls[i].nfractions;
 	}
+	set->nwanted = 0;
+	set->wanted = palloc(Max(1, 2 * fractions) * sizeof(WantedValue));
+	for (int i = 0; i < set->ncalls && count > 0; i++)
+		add_positions(set, &set->calls[i]);
 	qsort(set->wanted, set->nwanted, sizeof(WantedValue), compare_positions);
 	for (int i = 0; i < set->nwanted; i++)
 	{
@@ -549,29 +511,12 @@ ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext)
 	MemoryContextSwitchTo(old);
 }
 
-int
-ordered_set_nwanted(const OrderedSet *set)
-{
-	return set->nwanted;
-}
-
-int64
-ordered_set_wanted_position(const OrderedSet *set, int i)
-{
-	return set->wanted[i].position;
-}
-
 void
-ordered_set_set_wanted(OrderedSet *set, int i, Datum value)
-{
-	set->wanted[i].value = copy_to_set(set, value);
-}
-
-void
-ordered_set_take_kept(OrderedSet *set)
+ordered_set_take_kept(OrderedSet *set, ExprContext *econtext)
 {
 	int64		at = 0;
 
+	ordered_set_find_wanted(set, set->count, econtext);
 	for (int i = 0; i < set->nwanted; i++)
 	{
 		WantedValue *wanted = &set->wanted[i];
@@ -586,7 +531,7 @@ ordered_set_take_kept(OrderedSet *set)
 			!tuplestore_gettupleslot(set->store, true, true, set->store_slot))
 			elog(ERROR, "gpusort: a value of an ordered set is missing");
 		at = wanted->position + 1;
-		wanted->value = copy_to_set(set, slot_getattr(set->store_slot, 1, &isnull));
+		wanted->value = copy_set_value(set, slot_getattr(set->store_slot, 1, &isnull), set->cxt);
 	}
 }
 
@@ -647,38 +592,36 @@ fraction_result(OrderedSet *set, const SetCall *call, double fraction, ExprConte
 	double		proportion;
 	Datum		value;
 
-	fraction_positions(call->function, fraction, set->count, &first, &second, &proportion);
+	fraction_positions(call->aggregate->function, fraction, set->count, &first, &second, &proportion);
 	value = wanted_value(set, call, first, econtext);
 	if (second == first)
 		return value;
-	return interpolate(call->function, value, wanted_value(set, call, second, econtext), proportion);
+	return interpolate(call->aggregate->function, value, wanted_value(set, call, second, econtext), proportion);
 }
 
 static Datum
 array_result(OrderedSet *set, const SetCall *call, ExprContext *econtext)
 {
-	ArrayType  *array;
-	Datum	   *values;
-	bool	   *isnull;
-	int			n = call_fractions(call, &array, &values, &isnull);
+	ArrayType  *array = DatumGetArrayTypeP(call->param);
+	Datum	   *values = palloc(Max(1, call->nfractions) * sizeof(Datum));
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
 
-	if (n == 0)
+	if (call->nfractions == 0)
 		return PointerGetDatum(construct_empty_array(call->type));
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < call->nfractions; i++)
 	{
-		if (!isnull[i])
-			check_fraction(DatumGetFloat8(values[i]));
+		if (!call->isnull[i])
+			check_fraction(DatumGetFloat8(call->fractions[i]));
 	}
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < call->nfractions; i++)
 	{
-		if (!isnull[i])
-			values[i] = fraction_result(set, call, DatumGetFloat8(values[i]), econtext);
+		if (!call->isnull[i])
+			values[i] = fraction_result(set, call, DatumGetFloat8(call->fractions[i]), econtext);
 	}
 	get_typlenbyvalalign(call->type, &typlen, &typbyval, &typalign);
-	return PointerGetDatum(construct_md_array(values, isnull, ARR_NDIM(array), ARR_DIMS(array),
+	return PointerGetDatum(construct_md_array(values, call->isnull, ARR_NDIM(array), ARR_DIMS(array),
 											  ARR_LBOUND(array), call->type, typlen, typbyval, typalign));
 }
 
@@ -686,21 +629,23 @@ Datum
 ordered_set_result(OrderedSet *set, int aggno, ExprContext *econtext, bool *isnull)
 {
 	const SetCall *call = set->calls;
+	bool		mode;
 
 	while (call->aggno != aggno)
 		call++;
-	*isnull = call->function != SET_MODE && call->param_isnull;
+	mode = call->fraction == NULL;
+	*isnull = !mode && call->param_isnull;
 	if (*isnull)
 		return (Datum) 0;
 	/* without values one fraction is checked all the same */
-	if (call->function != SET_MODE && !call->multi)
+	if (!mode && !call->aggregate->multi)
 		check_fraction(DatumGetFloat8(call->param));
 	*isnull = set->count == 0;
 	if (*isnull)
 		return (Datum) 0;
-	if (call->function == SET_MODE)
+	if (mode)
 		return argument_value(set, call, set->mode_value, econtext);
-	if (call->multi)
+	if (call->aggregate->multi)
 		return array_result(set, call, econtext);
 	return fraction_result(set, call, DatumGetFloat8(call->param), econtext);
 }

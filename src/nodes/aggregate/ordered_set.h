@@ -38,23 +38,20 @@ extern void ordered_set_begin_group(OrderedSet *set, bool keep, bool stable);
 /* Takes the next value, which is not NULL.  changed: it differs from the one before. */
 extern void ordered_set_add(OrderedSet *set, Datum value, bool changed);
 
-/* The number of the group's values: those that were added, or all if it was known before. */
-extern int64 ordered_set_count(const OrderedSet *set);
-
 /*
- * The group has count values that are not NULL: evaluates the fractions, and determines the
- * positions of the values that they need, in ascending order.  ordered_set_nwanted() is
- * their number.
+ * The group has count values that are not NULL, which are added from now on: evaluates the
+ * fractions, and determines the positions of the values that they need.
  */
 extern void ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext);
-extern int	ordered_set_nwanted(const OrderedSet *set);
-extern int64 ordered_set_wanted_position(const OrderedSet *set, int i);
 
-/* Sets the value at wanted position i. */
-extern void ordered_set_set_wanted(OrderedSet *set, int i, Datum value);
+/* The number of values before the next one that is needed; -1: no more are. */
+extern int64 ordered_set_skips(const OrderedSet *set);
 
-/* Takes all wanted values from the kept values. */
-extern void ordered_set_take_kept(OrderedSet *set);
+/* Some of these are not added. */
+extern void ordered_set_skipped(OrderedSet *set, int64 values);
+
+/* All values were kept: evaluates the fractions, and takes the values that they need. */
+extern void ordered_set_take_kept(OrderedSet *set, ExprContext *econtext);
 
 /* The result of aggregate aggno of the AggState. */
 extern Datum ordered_set_result(OrderedSet *set, int aggno, ExprContext *econtext, bool *isnull);
