@@ -22,7 +22,7 @@ extern void sort_below_aggregate(Agg *agg);
 
 /*
  * Can one sort below an aggregate serve all its aggregates?  For the planner, before there is an
- * Agg.  width: bytes of the rows to sort, of which few may be other columns; 0: it does not matter.
+ * Agg.  width: bytes of the rows to sort, of which few may be other columns; 0: rows of any width.
  */
 extern bool aggregates_share_order(List *targetlist, List *qual, int width);
 
@@ -37,6 +37,14 @@ extern Plan *replace_aggregate(Agg *agg);
  * ------------------------------------------------------------------------
  */
 
+/* A column of the child by which neighbouring rows are compared. */
+typedef struct ComparedColumn
+{
+	AttrNumber	attno;			/* column of the child, from 1 */
+	Oid			equality;		/* equality operator */
+	Oid			collation;
+} ComparedColumn;
+
 typedef struct AggregateFormat
 {
 	Agg		   *agg;
@@ -47,8 +55,10 @@ typedef struct AggregateFormat
 	bool		nulls_first;	/* NULLs of the first of these come first */
 } AggregateFormat;
 
-/* Writes the format into the plan node's custom_private. */
-extern void aggregate_plan_fill(CustomScan *cscan, const AggregateFormat *format);
+/* The different aggregates of expressions. */
+extern List *aggregates_of(List *targetlist, List *qual);
+
+extern void aggregate_plan_read(const CustomScan *cscan, AggregateFormat *format);
 
 /*
  * The number of leading order columns that form the values of a DISTINCT aggregate; 0: it is

@@ -29,7 +29,6 @@
 
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
-#include "common/int.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/nodeAgg.h"
@@ -55,7 +54,6 @@ typedef enum TransitionKind
 	TRANSITION_COUNT_ROWS,
 	TRANSITION_COUNT_VALUES,
 	TRANSITION_ADD_INT4,		/* int8 sum of int4 */
-	TRANSITION_ADD_INT8,		/* int8 sum of partial counts or sums */
 	TRANSITION_AVG_INT4,		/* number and sum, in an array of two int8 */
 	TRANSITION_ADD_FLOAT8,
 	TRANSITION_MOST_INT,		/* greatest, least of values with Datums as integers */
@@ -106,10 +104,6 @@ typedef struct AggregateState
 	AttrNumber	set_attno;		/* its sort column */
 	bool		only_wanted;	/* the set's wanted values are all that is needed */
 	bool		first_row_used; /* the result has columns of the group's first row */
-	bool		values_slot;	/* the first row's slot is virtual, all columns by value */
-	bool		minimal_slot;	/* ... has MinimalTuples */
-	char	   *row_copy;		/* the first row, if its slot has MinimalTuples */
-	Size		row_room;
 
 	/* rows that were taken from the child at once */
 	bool		takes;			/* the sort may have more rows to take */
@@ -124,89 +118,37 @@ typedef struct AggregateState
 } AggregateState;
 
 /* ------------------------------------------------------------------------
- * Format in the plan: the Agg, and two lists of numbers in custom_private
- * ------------------------------------------------------------------------
- */
-
-void
-aggregate_plan_fill(CustomScan *cscan, const AggregateFormat *format)
-{
-	List	   *columns = NIL;
-	List	   *operators = NIL;
-
-	for (int i = 0; i < format->norder; i++)
-	{
-		columns = lappend_int(columns, format->order[i].attno);
-		operators = lappend_oid(operators, format->order[i].equality);
-		operators = lappend_oid(operators, format->order[i].collation);
-	}
-	columns = lappend_int(columns, format->nulls_first);
-	cscan->custom_private = list_make3(format->agg, columns, operators);
-}
-
-static void
-aggregate_plan_read(const CustomScan *cscan, AggregateFormat *format)
-{
-	const List *columns = lsecond(cscan->custom_private);
-	const List *operators = lthird(cscan->custom_private);
-
-	format->agg = linitial_node(Agg, cscan->custom_private);
-	format->norder = list_length(columns) - 1;
-	format->nulls_first = llast_int(columns);
-	format->order = palloc(format->norder * sizeof(ComparedColumn));
-	for (int i = 0; i < format->norder; i++)
-	{
-		format->order[i].attno = list_nth_int(columns, i);
-		format->order[i].equality = list_nth_oid(operators, 2 * i);
-		format->order[i].collation = list_nth_oid(operators, 2 * i + 1);
-	}
-}
-
-int
-aggregate_distinct_columns(const Aggref *aggref)
-{
-	int			n = 0;
-	ListCell   *lc;
-
-	foreach(lc, aggref->aggdistinct)
-		n += !IsA(get_sortgroupclause_expr(lfirst(lc), aggref->args), Const);
-	return n;
-}
-
-/* ------------------------------------------------------------------------
  * Transitions
  * ------------------------------------------------------------------------
  */
 
 /*
- * PostgreSQL's aggregates whose transitions are done in place.  An aggregate of a user may
- * have the same transition function, but another initial value, for which the function has
- * checks.
+ * PostgreSQL's aggregates whose transitions are done in place.  Their initial values are known;
+ * an aggregate of a user with the same transition function may have another one.
  */
 static const struct
 {
 	Oid			aggregate;
-	Oid			transfn;
 	TransitionKind kind;
 }			in_place[] =
 {
-	{F_COUNT_, F_INT8INC, TRANSITION_COUNT_ROWS},
-	{F_COUNT_ANY, F_INT8INC_ANY, TRANSITION_COUNT_VALUES},
-	{F_SUM_INT4, F_INT4_SUM, TRANSITION_ADD_INT4},
-	{F_AVG_INT4, F_INT4_AVG_ACCUM, TRANSITION_AVG_INT4},
-	{F_SUM_FLOAT8, F_FLOAT8PL, TRANSITION_ADD_FLOAT8},
-	{F_MAX_INT2, F_INT2LARGER, TRANSITION_MOST_INT},
-	{F_MAX_INT4, F_INT4LARGER, TRANSITION_MOST_INT},
-	{F_MAX_INT8, F_INT8LARGER, TRANSITION_MOST_INT},
-	{F_MAX_DATE, F_DATE_LARGER, TRANSITION_MOST_INT},
-	{F_MAX_TIMESTAMP, F_TIMESTAMP_LARGER, TRANSITION_MOST_INT},
-	{F_MAX_TIMESTAMPTZ, F_TIMESTAMPTZ_LARGER, TRANSITION_MOST_INT},
-	{F_MIN_INT2, F_INT2SMALLER, TRANSITION_LEAST_INT},
-	{F_MIN_INT4, F_INT4SMALLER, TRANSITION_LEAST_INT},
-	{F_MIN_INT8, F_INT8SMALLER, TRANSITION_LEAST_INT},
-	{F_MIN_DATE, F_DATE_SMALLER, TRANSITION_LEAST_INT},
-	{F_MIN_TIMESTAMP, F_TIMESTAMP_SMALLER, TRANSITION_LEAST_INT},
-	{F_MIN_TIMESTAMPTZ, F_TIMESTAMPTZ_SMALLER, TRANSITION_LEAST_INT},
+	{F_COUNT_, TRANSITION_COUNT_ROWS},
+	{F_COUNT_ANY, TRANSITION_COUNT_VALUES},
+	{F_SUM_INT4, TRANSITION_ADD_INT4},
+	{F_AVG_INT4, TRANSITION_AVG_INT4},
+	{F_SUM_FLOAT8, TRANSITION_ADD_FLOAT8},
+	{F_MAX_INT2, TRANSITION_MOST_INT},
+	{F_MAX_INT4, TRANSITION_MOST_INT},
+	{F_MAX_INT8, TRANSITION_MOST_INT},
+	{F_MAX_DATE, TRANSITION_MOST_INT},
+	{F_MAX_TIMESTAMP, TRANSITION_MOST_INT},
+	{F_MAX_TIMESTAMPTZ, TRANSITION_MOST_INT},
+	{F_MIN_INT2, TRANSITION_LEAST_INT},
+	{F_MIN_INT4, TRANSITION_LEAST_INT},
+	{F_MIN_INT8, TRANSITION_LEAST_INT},
+	{F_MIN_DATE, TRANSITION_LEAST_INT},
+	{F_MIN_TIMESTAMP, TRANSITION_LEAST_INT},
+	{F_MIN_TIMESTAMPTZ, TRANSITION_LEAST_INT},
 };
 
 /* The number and the sum of avg(int4), as numeric.c lays them out. */
@@ -216,50 +158,12 @@ avg_state(Datum value)
 	return (int64 *) ARR_DATA_PTR(DatumGetArrayTypeP(value));
 }
 
-/* The kind that combines partial values of a kind; the combine function has replaced the transition function. */
-static TransitionKind
-combining_kind(const AggStatePerTransData *trans, TransitionKind kind, Oid transfn)
-{
-	switch (kind)
-	{
-		case TRANSITION_COUNT_ROWS:
-		case TRANSITION_COUNT_VALUES:
-		case TRANSITION_ADD_INT4:
-			return trans->transfn_oid == F_INT8PL ? TRANSITION_ADD_INT8 : TRANSITION_CALL;
-		case TRANSITION_ADD_FLOAT8:
-		case TRANSITION_MOST_INT:
-		case TRANSITION_LEAST_INT:
-			return trans->transfn_oid == transfn ? kind : TRANSITION_CALL;
-		default:
-			return TRANSITION_CALL;
-	}
-}
-
-/* Does a transition in place start with the aggregate's initial value? */
-static bool
-initial_value_is_known(const AggStatePerTransData *trans, TransitionKind kind)
-{
-	const ArrayType *array;
-
-	switch (kind)
-	{
-		case TRANSITION_COUNT_ROWS:
-		case TRANSITION_COUNT_VALUES:
-			return !trans->initValueIsNull && DatumGetInt64(trans->initValue) == 0;
-		case TRANSITION_AVG_INT4:
-			if (trans->initValueIsNull)
-				return false;
-			array = DatumGetArrayTypeP(trans->initValue);
-			return !ARR_HASNULL(array) && ARR_SIZE(array) == ARR_OVERHEAD_NONULLS(1) + 2 * sizeof(int64) &&
-				avg_state(trans->initValue)[0] == 0 && avg_state(trans->initValue)[1] == 0;
-		default:
-			return trans->initValueIsNull;
-	}
-}
-
 static TransitionKind
 transition_kind(const AggStatePerTransData *trans)
 {
+	/* partial values are few */
+	if (DO_AGGSPLIT_COMBINE(trans->aggref->aggsplit))
+		return TRANSITION_CALL;
 	for (int i = 0; i < lengthof(in_place); i++)
 	{
 		TransitionKind kind = in_place[i].kind;
@@ -267,12 +171,7 @@ transition_kind(const AggStatePerTransData *trans)
 
 		if (in_place[i].aggregate != trans->aggref->aggfnoid)
 			continue;
-		if (!initial_value_is_known(trans, kind) ||
-			((kind == TRANSITION_MOST_INT || kind == TRANSITION_LEAST_INT) && !trans->transtypeByVal))
-			return TRANSITION_CALL;
-		if (DO_AGGSPLIT_COMBINE(trans->aggref->aggsplit))
-			return combining_kind(trans, kind, in_place[i].transfn);
-		if (in_place[i].transfn != trans->transfn_oid)
+		if ((kind == TRANSITION_MOST_INT || kind == TRANSITION_LEAST_INT) && !trans->transtypeByVal)
 			return TRANSITION_CALL;
 		if (kind != TRANSITION_COUNT_VALUES)
 			return kind;
@@ -317,7 +216,6 @@ end_transition(const AggregateState *node, Transition *t)
 		case TRANSITION_COUNT_VALUES:
 			return Int64GetDatum(t->count);
 		case TRANSITION_ADD_INT4:
-		case TRANSITION_ADD_INT8:
 			return Int64GetDatum(t->sum);
 		case TRANSITION_AVG_INT4:
 			t->value = copy_to_group(node, t, t->trans->initValue);
@@ -353,15 +251,12 @@ deserialize_argument(AggState *agg, AggStatePerTrans trans)
 	return true;
 }
 
-/* Calls the transition function for a row, as advance_transition_function() does. */
-static pg_noinline void
-call_transition(AggregateState *node, Transition *t, const TupleTableSlot *row)
+/* Sets the arguments of a row, but the first one.  False: a strict function is not called for them. */
+static bool
+set_arguments(AggregateState *node, Transition *t, const TupleTableSlot *row)
 {
-	AggState   *agg = node->agg;
 	AggStatePerTrans trans = t->trans;
 	FunctionCallInfo fcinfo = trans->transfn_fcinfo;
-	MemoryContext old = MemoryContextSwitchTo(agg->tmpcontext->ecxt_per_tuple_memory);
-	Datum		value;
 
 	if (t->att != 0)
 	{
@@ -371,35 +266,39 @@ call_transition(AggregateState *node, Transition *t, const TupleTableSlot *row)
 	else
 	{
 		for (int i = 0; i < t->nargs; i++)
-			fcinfo->args[i + 1].value = ExecEvalExpr(t->args[i], agg->tmpcontext, &fcinfo->args[i + 1].isnull);
+			fcinfo->args[i + 1].value = ExecEvalExpr(t->args[i], node->agg->tmpcontext, &fcinfo->args[i + 1].isnull);
 	}
-	if (OidIsValid(trans->deserialfn_oid) && !deserialize_argument(agg, trans))
+	if (OidIsValid(trans->deserialfn_oid) && !deserialize_argument(node->agg, trans))
+		return false;
+	for (int i = 1; i <= t->nargs && trans->transfn.fn_strict; i++)
+	{
+		if (fcinfo->args[i].isnull)
+			return false;
+	}
+	return true;
+}
+
+/* Calls the transition function for a row, as advance_transition_function() does. */
+static pg_noinline void
+call_transition(AggregateState *node, Transition *t, const TupleTableSlot *row)
+{
+	AggState   *agg = node->agg;
+	AggStatePerTrans trans = t->trans;
+	FunctionCallInfo fcinfo = trans->transfn_fcinfo;
+	MemoryContext old = MemoryContextSwitchTo(agg->tmpcontext->ecxt_per_tuple_memory);
+	bool		strict = trans->transfn.fn_strict;
+	bool		call = set_arguments(node, t, row);
+	Datum		value;
+
+	if (call && strict && t->unset)
+	{
+		t->value = copy_to_group(node, t, fcinfo->args[1].value);
+		t->isnull = t->unset = call = false;
+	}
+	if (!call || (strict && t->isnull))
 	{
 		MemoryContextSwitchTo(old);
 		return;
-	}
-	if (trans->transfn.fn_strict)
-	{
-		for (int i = 1; i <= t->nargs; i++)
-		{
-			if (fcinfo->args[i].isnull)
-			{
-				MemoryContextSwitchTo(old);
-				return;
-			}
-		}
-		if (t->unset)
-		{
-			t->value = copy_to_group(node, t, fcinfo->args[1].value);
-			t->isnull = t->unset = false;
-			MemoryContextSwitchTo(old);
-			return;
-		}
-		if (t->isnull)
-		{
-			MemoryContextSwitchTo(old);
-			return;
-		}
 	}
 	agg->curpertrans = trans;
 	fcinfo->args[0].value = t->value;
@@ -471,12 +370,6 @@ advance(AggregateState *node, Transition *t, const TupleTableSlot *row, int firs
 			break;
 		case TRANSITION_ADD_INT4:
 			t->sum += DatumGetInt32(value);
-			break;
-		case TRANSITION_ADD_INT8:
-			if (unlikely(pg_add_s64_overflow(t->sum, DatumGetInt64(value), &t->sum)))
-				ereport(ERROR,
-						(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-						 errmsg("bigint out of range")));
 			break;
 		case TRANSITION_AVG_INT4:
 			t->count++;
@@ -624,32 +517,9 @@ keep_first_row(AggregateState *node, TupleTableSlot *row)
 
 	if (!node->first_row_used)
 		return;
-	if (node->values_slot)
-	{
-		int			natts = row->tts_tupleDescriptor->natts;
-
-		slot_getallattrs(row);
-		ExecClearTuple(kept);
-		memcpy(kept->tts_values, row->tts_values, natts * sizeof(Datum));
-		memcpy(kept->tts_isnull, row->tts_isnull, natts * sizeof(bool));
-		ExecStoreVirtualTuple(kept);
-	}
-	else if (node->minimal_slot && !TTS_SHOULDFREE(row) && (tuple = slot_minimal_tuple(row)) != NULL)
-	{
-		if (!sorted_input_stays(node->outer))
-		{
-			if (tuple->t_len > node->row_room)
-			{
-				node->row_room = tuple->t_len + tuple->t_len / 2;
-				if (node->row_copy != NULL)
-					pfree(node->row_copy);
-				node->row_copy = MemoryContextAlloc(node->css.ss.ps.state->es_query_cxt, node->row_room);
-			}
-			memcpy(node->row_copy, tuple, tuple->t_len);
-			tuple = (MinimalTuple) node->row_copy;
-		}
+	if (TTS_IS_MINIMALTUPLE(kept) && !TTS_SHOULDFREE(row) && (tuple = slot_minimal_tuple(row)) != NULL &&
+		sorted_input_stays(node->outer))
 		row_to_slot(kept, tuple);
-	}
 	else
 		ExecCopySlot(kept, row);
 }
@@ -1024,20 +894,6 @@ init_reader(AggregateState *node, TupleDesc desc)
 }
 
 static void
-init_first_row(AggregateState *node, TupleDesc desc)
-{
-	const TupleTableSlot *kept = node->agg->ss.ss_ScanTupleSlot;
-
-	node->first_row_used = has_group_columns((Node *) node->format.agg->plan.targetlist, NULL) ||
-		has_group_columns((Node *) node->format.agg->plan.qual, NULL);
-	node->minimal_slot = TTS_IS_MINIMALTUPLE(kept);
-	/* a slot of decoded keys is a kind of virtual slot */
-	node->values_slot = kept->tts_ops->getsomeattrs == TTSOpsVirtual.getsomeattrs;
-	for (int i = 0; i < desc->natts; i++)
-		node->values_slot &= TupleDescAttr(desc, i)->attbyval;
-}
-
-static void
 aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	AggregateState *node = (AggregateState *) css;
@@ -1070,7 +926,8 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	node->counted = counted_column(node);
 	init_columns(node, desc);
 	init_reader(node, desc);
-	init_first_row(node, desc);
+	node->first_row_used = has_group_columns((Node *) node->format.agg->plan.targetlist, NULL) ||
+		has_group_columns((Node *) node->format.agg->plan.qual, NULL);
 	css->ss.ps.ExecProcNode = aggregate_exec;
 }
 
@@ -1105,22 +962,6 @@ aggregate_rescan(CustomScanState *css)
  * ------------------------------------------------------------------------
  */
 
-/* expression_tree_walker: collects aggregates. */
-static bool
-collect_aggregates(Node *expr, void *context)
-{
-	List	  **aggregates = context;
-
-	if (expr == NULL)
-		return false;
-	if (IsA(expr, Aggref))
-	{
-		*aggregates = list_append_unique(*aggregates, expr);
-		return false;
-	}
-	return expression_tree_walker(expr, collect_aggregates, context);
-}
-
 static void
 aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
@@ -1128,16 +969,13 @@ aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	const Agg  *agg = node->format.agg;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
 	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
-	List	   *aggregates = NIL;
 	List	   *names = NIL;
 	ListCell   *lc;
 
 	if (agg->aggsplit != AGGSPLIT_SIMPLE)
 		ExplainPropertyText("Partial Mode", DO_AGGSPLIT_SKIPFINAL(agg->aggsplit) ? "Partial" : "Finalize", es);
 	explain_columns(css, "Group Key", agg->grpColIdx, agg->numCols, ancestors, es);
-	collect_aggregates((Node *) agg->plan.targetlist, &aggregates);
-	collect_aggregates((Node *) agg->plan.qual, &aggregates);
-	foreach(lc, aggregates)
+	foreach(lc, aggregates_of(agg->plan.targetlist, agg->plan.qual))
 		names = lappend(names, deparse_expression(lfirst(lc), context, useprefix, true));
 	if (names != NIL)
 		ExplainPropertyList("Aggregates", names, es);

@@ -80,20 +80,30 @@ typedef struct Aggregates
  * ------------------------------------------------------------------------
  */
 
-/* expression_tree_walker: collects aggregates. */
-static bool
-collect_aggrefs(Node *expr, void *context)
+List *
+aggregates_of(List *targetlist, List *qual)
 {
-	List	  **aggrefs = context;
+	List	   *aggrefs = NIL;
+	ListCell   *lc;
 
-	if (expr == NULL)
-		return false;
-	if (IsA(expr, Aggref))
+	foreach(lc, pull_var_clause((Node *) list_concat_copy(targetlist, qual),
+								PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS))
 	{
-		*aggrefs = lappend(*aggrefs, expr);
-		return false;
+		if (IsA(lfirst(lc), Aggref))
+			aggrefs = list_append_unique(aggrefs, lfirst(lc));
 	}
-	return expression_tree_walker(expr, collect_aggrefs, context);
+	return aggrefs;
+}
+
+int
+aggregate_distinct_columns(const Aggref *aggref)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, aggref->aggdistinct)
+		n += !IsA(get_sortgroupclause_expr(lfirst(lc), aggref->args), Const);
+	return n;
 }
 
 /* Is the result the same for any order of the input?  Sums of floats are not. */
@@ -218,9 +228,7 @@ examine_aggregate(Aggregates *all, const Aggref *aggref)
 	OrderColumn *order;
 	int			n;
 
-	if (aggref->agglevelsup > 0)
-		all->refusal = "an aggregate belongs to another query level";
-	else if (aggref->aggkind == AGGKIND_HYPOTHETICAL ||
+	if (aggref->aggkind == AGGKIND_HYPOTHETICAL ||
 			 (aggref->aggkind == AGGKIND_ORDERED_SET &&
 			  (!ordered_set_is_known(aggref) || aggref->aggfilter != NULL)))
 		all->refusal = "an ordered-set aggregate is unknown or has a FILTER";
@@ -250,8 +258,7 @@ examine_aggregates(const Agg *agg, Aggregates *all)
 	ListCell   *lc;
 
 	memset(all, 0, sizeof(*all));
-	collect_aggrefs((Node *) agg->plan.targetlist, &all->aggrefs);
-	collect_aggrefs((Node *) agg->plan.qual, &all->aggrefs);
+	all->aggrefs = aggregates_of(agg->plan.targetlist, agg->plan.qual);
 	all->all_distinct = all->aggrefs != NIL;
 	if (agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_SORTED)
 		all->refusal = "it has a hash table";
@@ -461,7 +468,6 @@ make_input(const Agg *agg, InputColumns *input)
 	Plan	   *child = input->child;
 	int			natts = list_length(child->targetlist);
 	List	   *tlist = NIL;
-	List	   *vars = NIL;
 	bool		free = target_list_is_free(child) && computed_can_move(input);
 	Result	   *result;
 
@@ -474,24 +480,22 @@ make_input(const Agg *agg, InputColumns *input)
 			continue;
 		input->map[i] = ++input->ncolumns;
 		entry = flatCopyTargetEntry(tle);
+		if (!free)
+			entry->expr = (Expr *) makeVarFromTargetEntry(OUTER_VAR, tle);
 		entry->resno = input->ncolumns;
 		tlist = lappend(tlist, entry);
-		entry = flatCopyTargetEntry(tle);
-		entry->expr = (Expr *) makeVarFromTargetEntry(OUTER_VAR, tle);
-		entry->resno = input->ncolumns;
-		vars = lappend(vars, entry);
 	}
 	if (input->ncolumns == natts && input->computed == NIL)
 		return child;
+	tlist = append_computed(tlist, input, free);
 	if (free)
 	{
-		tlist = append_computed(tlist, input, true);
 		child->targetlist = tlist;
 		return child;
 	}
 	result = makeNode(Result);
 	result->plan.plan_node_id = agg->plan.plan_node_id + AGGREGATE_INPUT_NODE_ID;
-	result->plan.targetlist = append_computed(vars, input, false);
+	result->plan.targetlist = tlist;
 	result->plan.lefttree = child;
 	result->plan.startup_cost = child->startup_cost;
 	/* the Agg's cost has the expressions */
@@ -530,46 +534,38 @@ key_is_sortable(const OrderColumn *column)
 	return key_type_lookup(&key, exprType((Node *) column->expr), &why);
 }
 
-static void
-sort_add_key(Sort *sort, AttrNumber attno, const OrderColumn *column)
+/* A copy of an array of used bytes, with room for size bytes. */
+static void *
+enlarged(const void *array, Size used, Size size)
 {
-	int			n = sort->numCols;
+	void	   *larger = palloc(size);
 
-	sort->sortColIdx[n] = attno;
-	sort->sortOperators[n] = column->sortop;
-	sort->collations[n] = column->collation;
-	sort->nullsFirst[n] = column->nulls_first;
-	sort->numCols++;
+	if (used > 0)
+		memcpy(larger, array, used);
+	return larger;
 }
 
-/* Gives a Sort room for more keys. */
+/* Gives a Sort the order columns from this one on as further keys. */
 static void
-sort_reserve_keys(Sort *sort, int more)
+sort_add_keys(Sort *sort, const Aggregates *all, int from, InputColumns *input)
 {
 	int			n = sort->numCols;
-	AttrNumber *columns = palloc((n + more) * sizeof(AttrNumber));
-	Oid		   *operators = palloc((n + more) * sizeof(Oid));
-	Oid		   *collations = palloc((n + more) * sizeof(Oid));
-	bool	   *nulls_first = palloc((n + more) * sizeof(bool));
+	int			more = n + all->norder - from;
 
-	if (n > 0)
+	sort->sortColIdx = enlarged(sort->sortColIdx, n * sizeof(AttrNumber), more * sizeof(AttrNumber));
+	sort->sortOperators = enlarged(sort->sortOperators, n * sizeof(Oid), more * sizeof(Oid));
+	sort->collations = enlarged(sort->collations, n * sizeof(Oid), more * sizeof(Oid));
+	sort->nullsFirst = enlarged(sort->nullsFirst, n * sizeof(bool), more * sizeof(bool));
+	for (int i = from; i < all->norder; i++, n++)
 	{
-		memcpy(columns, sort->sortColIdx, n * sizeof(AttrNumber));
-		memcpy(operators, sort->sortOperators, n * sizeof(Oid));
-		memcpy(collations, sort->collations, n * sizeof(Oid));
-		memcpy(nulls_first, sort->nullsFirst, n * sizeof(bool));
-	}
-	sort->sortColIdx = columns;
-	sort->sortOperators = operators;
-	sort->collations = collations;
-	sort->nullsFirst = nulls_first;
-}
+		const OrderColumn *column = &all->order[i];
 
-/* The number of an order column below the sort. */
-static AttrNumber
-order_attno(const InputColumns *input, const OrderColumn *column)
-{
-	return ((Var *) renumber((Node *) column->expr, (void *) input))->varattno;
+		sort->sortColIdx[n] = ((Var *) renumber((Node *) column->expr, input))->varattno;
+		sort->sortOperators[n] = column->sortop;
+		sort->collations[n] = column->collation;
+		sort->nullsFirst[n] = column->nulls_first;
+	}
+	sort->numCols = n;
 }
 
 /* A sort of all rows by the aggregates' order; NULL if it may be slower. */
@@ -617,62 +613,82 @@ add_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	/* PostgreSQL does not count the sort inside the aggregate, which this one replaces */
 	sort->plan.startup_cost = sort->plan.total_cost = below->total_cost;
 	compat_copy_disabled(&sort->plan, below);
-	sort_reserve_keys(sort, all->norder);
-	for (int i = 0; i < all->norder; i++)
-		sort_add_key(sort, order_attno(input, &all->order[i]), &all->order[i]);
-
+	sort_add_keys(sort, all, 0, input);
 	agg->plan.targetlist = (List *) renumber((Node *) agg->plan.targetlist, input);
 	agg->plan.qual = (List *) renumber((Node *) agg->plan.qual, input);
 	agg->plan.lefttree = &sort->plan;
 	return NULL;
 }
 
-/* The keys of a Sort or a Gather Merge. */
-typedef struct NodeKeys
+/* The keys of a Sort, Gather Merge or GpuSort, as columns of its output; NULL: another node. */
+static KeyColumn *
+output_keys(const Plan *plan, int *n)
 {
-	int			n;
-	const AttrNumber *columns;
-	const Oid  *operators;
-	const Oid  *collations;
-	const bool *nulls_first;
-} NodeKeys;
+	const Sort *sort = (const Sort *) plan;
+	const GatherMerge *merge = (const GatherMerge *) plan;
+	bool		is_sort = IsA(plan, Sort);
+	KeyColumn  *keys;
 
-/* Fills the keys.  False if it is another node. */
-static bool
-node_keys(const Plan *node, NodeKeys *keys)
-{
-	const Sort *sort = (const Sort *) node;
-	const GatherMerge *merge = (const GatherMerge *) node;
-
-	if (IsA(node, Sort))
-		*keys = (NodeKeys) {sort->numCols, sort->sortColIdx, sort->sortOperators, sort->collations, sort->nullsFirst};
-	else if (IsA(node, GatherMerge))
-		*keys = (NodeKeys) {merge->numCols, merge->sortColIdx, merge->sortOperators, merge->collations,
-		merge->nullsFirst};
-	else
-		return false;
-	return true;
+	if (gpusort_plan_is(plan))
+	{
+		keys = gpusort_plan_keys((const CustomScan *) plan, n);
+		for (int i = 0; i < *n; i++)
+			keys[i].attno = sort_output_column((const CustomScan *) plan, keys[i].attno);
+		return keys;
+	}
+	if (!is_sort && !IsA(plan, GatherMerge))
+		return NULL;
+	*n = is_sort ? sort->numCols : merge->numCols;
+	keys = palloc0(*n * sizeof(KeyColumn));
+	for (int i = 0; i < *n; i++)
+	{
+		keys[i].attno = is_sort ? sort->sortColIdx[i] : merge->sortColIdx[i];
+		keys[i].sortop = is_sort ? sort->sortOperators[i] : merge->sortOperators[i];
+		keys[i].collation = is_sort ? sort->collations[i] : merge->collations[i];
+		keys[i].nulls_first = is_sort ? sort->nullsFirst[i] : merge->nullsFirst[i];
+	}
+	return keys;
 }
 
-/* Is key i the order column? */
-static bool
-key_is(const NodeKeys *keys, int i, const OrderColumn *column)
-{
-	return IsA(column->expr, Var) && keys->columns[i] == ((Var *) column->expr)->varattno &&
-		keys->operators[i] == column->sortop && keys->collations[i] == column->collation &&
-		(column->any_nulls || keys->nulls_first[i] == column->nulls_first);
-}
-
-/* Is this one of the columns of the groups? */
-static bool
-is_group_column(const Agg *agg, AttrNumber attno)
+/* The number of the group column that is this column of the child; -1: none. */
+static int
+group_column(const Agg *agg, AttrNumber attno)
 {
 	for (int i = 0; i < agg->numCols; i++)
 	{
 		if (agg->grpColIdx[i] == attno)
-			return true;
+			return i;
 	}
-	return false;
+	return -1;
+}
+
+/* Are the first n keys the columns of the groups, and then those of the order? */
+static bool
+keys_lead(const Agg *agg, const Aggregates *all, const KeyColumn *keys, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const KeyColumn *key = &keys[i];
+		const OrderColumn *column = &all->order[i - agg->numCols];
+
+		if (i < agg->numCols ? group_column(agg, key->attno) < 0 :
+			(!IsA(column->expr, Var) || ((Var *) column->expr)->varattno != key->attno ||
+			 key->sortop != column->sortop || key->collation != column->collation ||
+			 (!column->any_nulls && key->nulls_first != column->nulls_first)))
+			return false;
+	}
+	return true;
+}
+
+/* Is the child sorted by the columns of the groups, and then by those of the order? */
+static bool
+is_sorted(const Agg *agg, const Aggregates *all)
+{
+	int			nkeys;
+	const KeyColumn *keys = output_keys(agg->plan.lefttree, &nkeys);
+	int			n = agg->numCols + all->norder;
+
+	return keys != NULL && nkeys >= n && keys_lead(agg, all, keys, n);
 }
 
 /* More keys for the Sort below, which orders the groups. */
@@ -684,16 +700,12 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	int			ngroup = agg->numCols;
 	int			n = list_length(sort->plan.targetlist);
 	InputColumns inner = {0};
-	NodeKeys	keys;
+	int			nkeys;
+	const KeyColumn *keys = output_keys(input->child, &nkeys);
 	ListCell   *lc;
 
-	if (!node_keys(input->child, &keys) || keys.n < ngroup || keys.n > ngroup + all->norder)
+	if (nkeys < ngroup || nkeys > ngroup + all->norder || !keys_lead(agg, all, keys, nkeys))
 		return "the sort below has other keys";
-	for (int i = 0; i < keys.n; i++)
-	{
-		if (i < ngroup ? !is_group_column(agg, keys.columns[i]) : !key_is(&keys, i, &all->order[i - ngroup]))
-			return "the sort below has other keys";
-	}
 	if (input->computed != NIL)
 	{
 		if (expr_is_loud((Node *) input->computed))
@@ -720,28 +732,10 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	for (int i = 1; i <= n; i++)
 		input->map[i] = i;
 	input->ncolumns = n;
-	sort_reserve_keys(sort, all->norder);
-	for (int i = sort->numCols - ngroup; i < all->norder; i++)
-		sort_add_key(sort, order_attno(input, &all->order[i]), &all->order[i]);
+	sort_add_keys(sort, all, sort->numCols - ngroup, input);
 	agg->plan.targetlist = (List *) renumber((Node *) agg->plan.targetlist, input);
 	agg->plan.qual = (List *) renumber((Node *) agg->plan.qual, input);
 	return NULL;
-}
-
-/* Has the Sort or Gather Merge below all order columns behind the columns of the groups? */
-static bool
-is_sorted(const Agg *agg, const Aggregates *all)
-{
-	NodeKeys	keys;
-
-	if (!node_keys(agg->plan.lefttree, &keys) || keys.n < agg->numCols + all->norder)
-		return false;
-	for (int i = 0; i < all->norder; i++)
-	{
-		if (!key_is(&keys, agg->numCols + i, &all->order[i]))
-			return false;
-	}
-	return true;
 }
 
 /* Why one sort cannot serve all aggregates; NULL: it can. */
@@ -827,78 +821,65 @@ sort_below_aggregate(Agg *agg)
  * ------------------------------------------------------------------------
  */
 
-/* Are the sort's keys the columns of the groups and then those of the order? */
-static bool
-sorted_by(const Agg *agg, const Aggregates *all, const CustomScan *sort)
-{
-	int			nkeys;
-	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
-
-	if (nkeys < agg->numCols + all->norder)
-		return false;
-	for (int i = 0; i < agg->numCols + all->norder; i++)
-	{
-		AttrNumber	attno = sort_output_column(sort, keys[i].attno);
-		const OrderColumn *column = &all->order[i - agg->numCols];
-
-		if (i < agg->numCols)
-		{
-			if (!is_group_column(agg, attno))
-				return false;
-		}
-		else if (!IsA(column->expr, Var) || ((Var *) column->expr)->varattno != attno ||
-				 keys[i].sortop != column->sortop || keys[i].collation != column->collation ||
-				 (!column->any_nulls && keys[i].nulls_first != column->nulls_first))
-			return false;
-	}
-	return true;
-}
-
+/* Writes the format into custom_private: the Agg, and two lists of numbers. */
 static void
-set_format(AggregateFormat *format, const Agg *agg, const Aggregates *all, const CustomScan *sort)
+write_format(CustomScan *cscan, const Agg *agg, const Aggregates *all)
 {
-	int			nkeys;
-	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
 	Agg		   *inner = makeNode(Agg);
+	List	   *columns = NIL;
+	List	   *operators = NIL;
+	int			nkeys;
 
 	*inner = *agg;
 	inner->plan.lefttree = NULL;
 	inner->plan.initPlan = NIL;
-	format->agg = inner;
-	format->norder = all->norder;
-	format->order = palloc(all->norder * sizeof(ComparedColumn));
 	for (int i = 0; i < all->norder; i++)
 	{
-		format->order[i].attno = ((Var *) all->order[i].expr)->varattno;
-		format->order[i].equality = all->order[i].eqop;
-		format->order[i].collation = all->order[i].collation;
+		columns = lappend_int(columns, ((Var *) all->order[i].expr)->varattno);
+		operators = lappend_oid(operators, all->order[i].eqop);
+		operators = lappend_oid(operators, all->order[i].collation);
 	}
-	format->nulls_first = all->norder > 0 && keys[agg->numCols].nulls_first;
+	columns = lappend_int(columns, all->norder > 0 &&
+						  output_keys(agg->plan.lefttree, &nkeys)[agg->numCols].nulls_first);
+	cscan->custom_private = list_make3(inner, columns, operators);
 }
 
-/* Lets the sort drop rows that no aggregate takes. */
+void
+aggregate_plan_read(const CustomScan *cscan, AggregateFormat *format)
+{
+	const List *columns = lsecond(cscan->custom_private);
+	const List *operators = lthird(cscan->custom_private);
+
+	format->agg = linitial_node(Agg, cscan->custom_private);
+	format->norder = list_length(columns) - 1;
+	format->nulls_first = llast_int(columns);
+	format->order = palloc(format->norder * sizeof(ComparedColumn));
+	for (int i = 0; i < format->norder; i++)
+	{
+		format->order[i].attno = list_nth_int(columns, i);
+		format->order[i].equality = list_nth_oid(operators, 2 * i);
+		format->order[i].collation = list_nth_oid(operators, 2 * i + 1);
+	}
+}
+
+/* Lets the sort drop rows that no aggregate takes, if it compares them as the groups and aggregates do. */
 static void
 drop_untaken(const Agg *agg, const Aggregates *all, CustomScan *sort)
 {
 	int			n = agg->numCols + all->norder;
 	int			nkeys;
-	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
+	const KeyColumn *keys = output_keys(&sort->scan.plan, &nkeys);
 
 	if (!all->all_distinct || sort->custom_exprs != NIL)
 		return;
 	for (int i = 0; i < n; i++)
 	{
 		Oid			equality = get_equality_op_for_ordering_op(keys[i].sortop, NULL);
-		AttrNumber	attno = sort_output_column(sort, keys[i].attno);
+		int			g = i < agg->numCols ? group_column(agg, keys[i].attno) : -1;
 
-		if (i >= agg->numCols && all->order[i - agg->numCols].eqop != equality)
+		if (i >= agg->numCols ? all->order[i - agg->numCols].eqop != equality :
+			(g >= 0 && (agg->grpOperators[g] != equality || agg->grpCollations[g] != keys[i].collation)))
 			return;
-		for (int g = 0; i < agg->numCols && g < agg->numCols; g++)
-		{
-			if (agg->grpColIdx[g] == attno &&
-				(agg->grpOperators[g] != equality || agg->grpCollations[g] != keys[i].collation))
-				return;
-		}
 	}
 	gpusort_plan_set_distinct(sort, n, 0);
 	if (plan_above_partial_sorts(sort))
@@ -910,19 +891,17 @@ replace_aggregate(Agg *agg)
 {
 	CustomScan *sort = (CustomScan *) agg->plan.lefttree;
 	CustomScan *cscan;
-	AggregateFormat format;
 	Aggregates	all;
 
 	if (!gpusort_aggregates || !gpusort_plan_is(agg->plan.lefttree))
 		return &agg->plan;
 	examine_aggregates(agg, &all);
-	if (all.refusal != NULL || (all.norder > 0 && !sorted_by(agg, &all, sort)))
+	if (all.refusal != NULL || (all.norder > 0 && !is_sorted(agg, &all)))
 		return &agg->plan;
 
-	set_format(&format, agg, &all, sort);
 	cscan = custom_plan_make(&agg->plan, copyObject(agg->plan.targetlist), &aggregate_scan_methods);
 	cscan->scan.plan.qual = NIL;
-	aggregate_plan_fill(cscan, &format);
+	write_format(cscan, agg, &all);
 	compat_count_disabled(cscan);
 	drop_untaken(agg, &all, sort);
 	return &cscan->scan.plan;

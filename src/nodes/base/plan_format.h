@@ -46,12 +46,4 @@ extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber
 extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
 							   ExprState **offset);
 
-/* A column of the child by which neighbouring rows are compared. */
-typedef struct ComparedColumn
-{
-	AttrNumber	attno;			/* column of the child, from 1 */
-	Oid			equality;		/* equality operator */
-	Oid			collation;
-} ComparedColumn;
-
 #endif							/* GPUSORT_NODES_BASE_PLAN_FORMAT_H */
