@@ -505,8 +505,7 @@ offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
 		!find_sort(root, rel, grouping->input_rel, grouping->input, &sort) || !sort.parallel)
 		return;
 	group_facts(grouping, &facts);
-	facts.groups = 1;
-	aggregate_us = Max(0, transition_us(grouping) + aggregate_node_us(&facts));
+	aggregate_us = grouping_us(facts, facts.rows, 1, &grouping->costs);
 	peer.own = path->total_cost - grouping->input->total_cost;
 	peer.us = sort.serial_us + aggregate_us;
 	input = sort_offer_path(root, rel, &sort, &peer);
@@ -545,7 +544,7 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	{
 		group_facts(grouping, &facts);
 		count_keys(clause, grouping->path->pathtarget, &facts);
-		group_us = Max(0, group_us + (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
+		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
 		if (offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
 			return;
 	}

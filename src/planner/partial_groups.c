@@ -66,8 +66,7 @@ serialized_ns(const PlannerInfo *root)
 	return ns;
 }
 
-/* Time to group sorted rows. */
-static double
+double
 grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *costs)
 {
 	facts.rows = rows;

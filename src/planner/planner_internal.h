@@ -226,6 +226,9 @@ typedef struct PartialGroups
 	double		final_us;		/* to combine them */
 } PartialGroups;
 
+/* Predicted time to group this number of sorted rows, with the transition functions. */
+extern double grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *costs);
+
 /*
  * Predicts the times of partial groups of a partial path's rows.  groups: the grouping of all
  * rows.  False if they are not possible.

@@ -327,9 +327,7 @@ replace_node(Plan *plan, NodeContext context)
 				sort->plan.lefttree = replace_walk(sort->plan.lefttree, none);
 				return replace_gather_merge((GatherMerge *) plan, sort, context);
 			}
-			context.gather = true;
-			plan->lefttree = replace_walk(plan->lefttree, context);
-			return plan;
+			pg_fallthrough;
 		case T_Gather:
 			context.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, context);

@@ -205,21 +205,16 @@ in_group(IncrementalState *node, TupleTableSlot *row)
  * ------------------------------------------------------------------------
  */
 
-static void
-count_space(SortGroups *groups, const SortReport *report)
+static inline void
+count_space(SortGroups *groups, Size memory_bytes, bool spilled, int64 disk_bytes)
 {
-	int64		kb = (int64) ((report->memory_peak + 1023) / 1024);
+	int64		kb = spilled ? disk_bytes / 1024 : (int64) ((memory_bytes + 1023) / 1024);
+	int64	   *sum = spilled ? &groups->disk_kb : &groups->memory_kb;
+	int64	   *peak = spilled ? &groups->disk_peak_kb : &groups->memory_peak_kb;
 
 	groups->n++;
-	if (report->runs > 0)
-	{
-		kb = (int64) (report->disk_bytes / 1024);
-		groups->disk_kb += kb;
-		groups->disk_peak_kb = Max(groups->disk_peak_kb, kb);
-		return;
-	}
-	groups->memory_kb += kb;
-	groups->memory_peak_kb = Max(groups->memory_peak_kb, kb);
+	*sum += kb;
+	*peak = Max(*peak, kb);
 }
 
 static void
@@ -227,7 +222,7 @@ count_group(IncrementalState *node)
 {
 	const SortReport *report = node->sorter->report;
 
-	count_space(&node->groups, report);
+	count_space(&node->groups, report->memory_peak, report->runs > 0, (int64) report->disk_bytes);
 	if (report->sorted)
 		node->groups.algorithms[report->bounded] |= UINT64CONST(1) << report->decision.algorithm->id;
 	else if (report->inserted)
@@ -239,13 +234,9 @@ static inline void
 count_batch(IncrementalState *node, size_t rows)
 {
 	Size		bytes = arena_used(&node->batch->arena);
-	int64		kb = (int64) ((bytes + 1023) / 1024);
-	SortGroups *batches = &node->batches;
 
-	batches->n++;
-	batches->batches = true;
-	batches->memory_kb += kb;
-	batches->memory_peak_kb = Max(batches->memory_peak_kb, kb);
+	count_space(&node->batches, bytes, false, 0);
+	node->batches.batches = true;
 	node->batch_report.rows += rows;
 	node->batch_report.memory_peak = Max(node->batch_report.memory_peak, bytes);
 }

@@ -120,24 +120,15 @@ integer_of(Datum value, int bytes)
 	return bytes == sizeof(int64) ? DatumGetInt64(value) : DatumGetInt16(value);
 }
 
-/* Is a key of the outer row NULL?  The slot is deformed. */
-static inline bool
-outer_has_null(const MergedJoin *node)
+/* Is a key of the row, which is an outer or an inner one, NULL?  The slot is deformed. */
+static pg_attribute_always_inline bool
+key_is_null(const MergedJoin *node, const TupleTableSlot *row, bool outer)
 {
 	for (int i = 0; i < node->nkeys; i++)
 	{
-		if (node->outer->tts_isnull[node->keys[i].merge.outer - 1])
-			return true;
-	}
-	return false;
-}
+		const MergeKey *key = &node->keys[i].merge;
 
-static inline bool
-inner_has_null(const MergedJoin *node, const TupleTableSlot *row)
-{
-	for (int i = 0; i < node->nkeys; i++)
-	{
-		if (row->tts_isnull[node->keys[i].merge.inner - 1])
+		if (row->tts_isnull[(outer ? key->outer : key->inner) - 1])
 			return true;
 	}
 	return false;
@@ -358,7 +349,7 @@ read_inner(MergedJoin *node, bool one_int)
 			return false;
 		}
 		slot_getsomeattrs(row, node->last_inner);
-		if (one_int ? likely(!row->tts_isnull[node->last_inner - 1]) : likely(!inner_has_null(node, row)))
+		if (likely(!(one_int ? row->tts_isnull[node->last_inner - 1] : key_is_null(node, row, false))))
 			break;
 	}
 	node->inner = row;
@@ -431,7 +422,7 @@ next_outer(MergedJoin *node, bool one_int, bool *ended)
 		*ended = true;
 		return NULL;
 	}
-	if (one_int ? unlikely(node->outer->tts_isnull[node->last_outer - 1]) : unlikely(outer_has_null(node)))
+	if (unlikely(one_int ? node->outer->tts_isnull[node->last_outer - 1] : key_is_null(node, node->outer, true)))
 		return NULL;
 	if (meets_last_group(node, one_int))
 		return first_of_group_again(node, one_int);
