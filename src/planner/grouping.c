@@ -134,21 +134,14 @@ static void
 count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
 {
 	ListCell   *lc;
-	ListCell   *expr;
 
 	facts->keys = list_length(clause);
-	foreach(lc, clause)
+	foreach(lc, target->exprs)
 	{
-		foreach(expr, target->exprs)
-		{
-			if (get_pathtarget_sortgroupref(target, foreach_current_index(expr)) ==
-				lfirst_node(SortGroupClause, lc)->tleSortGroupRef)
-			{
-				if (type_is_varlena(exprType(lfirst(expr))))
-					facts->varlena_keys++;
-				break;
-			}
-		}
+		Index		ref = get_pathtarget_sortgroupref(target, foreach_current_index(lc));
+
+		if (ref != 0 && get_sortgroupref_clause_noerr(ref, clause) != NULL && type_is_varlena(exprType(lfirst(lc))))
+			facts->varlena_keys++;
 	}
 }
 
@@ -610,19 +603,9 @@ sorted_columns(PlannerInfo *root)
 static bool
 set_leads(const GroupingSetData *set, List *columns)
 {
-	ListCell   *lc;
+	int			n = list_length(set->set);
 
-	if (list_length(set->set) > list_length(columns))
-		return false;
-	foreach(lc, set->set)
-	{
-		for (int i = 0; list_nth_int(columns, i) != lfirst_int(lc);)
-		{
-			if (++i == list_length(set->set))
-				return false;
-		}
-	}
-	return true;
+	return n <= list_length(columns) && list_difference_int(set->set, list_truncate(list_copy(columns), n)) == NIL;
 }
 
 /* Descending by the number of columns */

@@ -175,16 +175,7 @@ is_presorted(PlannerInfo *root, const Path *input, List *exprs, const KeyColumn 
 static bool
 rows_are_keys(const PathTarget *target, List *exprs, const KeyColumn *keys)
 {
-	ListCell   *lc;
-
-	if (!keys_only_possible(NULL, keys, list_length(exprs)))
-		return false;
-	foreach(lc, target->exprs)
-	{
-		if (!list_member(exprs, lfirst(lc)))
-			return false;
-	}
-	return true;
+	return keys_only_possible(NULL, keys, list_length(exprs)) && list_difference(target->exprs, exprs) == NIL;
 }
 
 bool
