@@ -329,9 +329,6 @@ typedef struct GpuTerms
 	double		library_us[GPU_TERMS];	/* without correction factors */
 } GpuTerms;
 
-/* The parts' names, for users. */
-extern const char *const gpu_part_names[GPU_PARTS];
-
 /* ------------------------------------------------------------------------
  * GPU model
  * ------------------------------------------------------------------------

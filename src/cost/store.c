@@ -1,89 +1,36 @@
 /*
  * store.c
- *	  The correction factors, in shared memory and in a file, and their use by sorts.
+ *	  The correction factors in shared memory, and their use by sorts.
  *
- * gpusort.learned in the data directory holds the factors.  It is a text file
- * (store_text.c), not a table, because the factors belong to the machine and not to a
- * database: every backend uses them without a transaction, also a parallel worker, and a
- * standby can write them.  The file names the processor; on another one it is ignored.
+ * They begin with the measurements that the service takes at its start, and jobs correct
+ * them.  A restart begins anew: it costs the predictions of a few jobs.  A server without
+ * the GPU service learns nothing: the factors do not matter between CPU kernels.
  *
- * A file that cannot be read or parsed is logged and ignored, because a sort must
- * not fail for lack of a prediction.
+ * A lock protects them, which is held for a microsecond.
  */
 #include "postgres.h"
 
-#include <fcntl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cost/cost_internal.h"
 #include "cost/store.h"
 #include "service/service.h"
 #include "settings.h"
 #include "shared_memory.h"
-#include "storage/fd.h"
-
-/* ------------------------------------------------------------------------
- * The file
- * ------------------------------------------------------------------------
- */
-
-#define LEARN_FILE		"gpusort.learned"
-
-/* What is being written; only the supervisor writes.  After a crash it is overwritten. */
-#define UNFINISHED_FILE	LEARN_FILE ".tmp"
 
 #define LEARN_DEVICES	64
-#define LEARN_TEXT_MAX	(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + GPU_SECTION_SIZE) + CPU_LEARN_TEXT_SIZE + 1024)
 
-/*
- * Replaces the file's content atomically.  durable: waits for the disk, so that a crash
- * of the machine loses neither the old nor the new content; otherwise a crash may
- * leave an empty file.  Errors are logged.
- */
-static void
-write_text(const char *text, Size len, bool durable)
-{
-	int			fd = OpenTransientFile(UNFINISHED_FILE, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
-	bool		written;
-
-	if (fd >= 0)
-		errno = ENOSPC;			/* of a write that is cut short */
-	written = fd >= 0 && write(fd, text, len) == (ssize_t) len && (!durable || pg_fsync(fd) == 0);
-	if (fd >= 0 && CloseTransientFile(fd) != 0)
-		written = false;
-	if (written &&
-		(durable ? durable_rename(UNFINISHED_FILE, LEARN_FILE, LOG) : rename(UNFINISHED_FILE, LEARN_FILE)) == 0)
-		return;
-	ereport(LOG,
-			(errcode_for_file_access(),
-			 errmsg("could not write file \"%s\": %m", LEARN_FILE)));
-	unlink(UNFINISHED_FILE);
-}
-
-/* ------------------------------------------------------------------------
- * Shared memory
- *
- * The correction factors lie in shared memory, under a lock that is held for a
- * microsecond.  A server without the GPU service learns nothing: the factors do not
- * matter between CPU kernels.
- * ------------------------------------------------------------------------
- */
-
-/* The factors of a device. */
+/* The factors of a device, which its name and memory identify. */
 typedef struct LearnEntry
 {
-	bool		used;
-	GpuLearnedOf of;
+	char		name[64];
+	uint64		memory;			/* 0: no device had this number yet */
 	uint32		measurements;	/* version of the measurement taken in */
 	GpuLearned	learned;
 } LearnEntry;
 
 typedef struct StoreShared
 {
-	/* the lock protects all fields */
-	bool		cpu_changed;	/* the CPU's factor changed since the last save */
-	bool		gpu_changed;	/* devices' factors changed since the last save */
 	unsigned	cpu_times;		/* CpuMeasured.times that was taken in */
 	Factor		cpu;
 	LearnEntry	devices[LEARN_DEVICES]; /* by CUDA's device number */
@@ -125,10 +72,7 @@ cpu_lock_up_to_date(void)
 
 	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
 	if (copy_measured(&copy, measured, sizeof(copy), &measured->times, &shared->cpu_times))
-	{
 		cpu_learn_measured(&shared->cpu, copy.sort_us);
-		shared->cpu_changed = true;
-	}
 }
 
 void
@@ -160,15 +104,11 @@ device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, doubl
 		return;
 	cpu_lock_up_to_date();
 	cpu_learn_sort(&shared->cpu, algorithm, facts, took_us, (int64) time(NULL));
-	shared->cpu_changed = true;
 	LWLockRelease(shared_lock);
 }
 
 /* ------------------------------------------------------------------------
  * Correction factors of the GPU model
- *
- * A device's name and memory identify it; factors of a former device with the same
- * number are dropped.
  *
  * The device process reports the times of copies and of the sort (DeviceJobTimes).
  * The hand-over has no clock of its own.  It is the time until the first chunk of
@@ -212,10 +152,7 @@ entry_of(const LearnDevice *device)
 static bool
 entry_is_of(const LearnEntry *entry, const LearnDevice *device)
 {
-	char		name[GPU_LEARN_NAME];
-
-	gpu_learn_name(device->name, name);
-	return entry->used && entry->of.memory == device->memory && strcmp(entry->of.name, name) == 0;
+	return entry->memory == device->memory && strcmp(entry->name, device->name) == 0;
 }
 
 static bool
@@ -239,17 +176,12 @@ gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 	{
 		memset(entry, 0, sizeof(*entry));
 		gpu_learn_begin(&entry->learned);
-		entry->of.number = device->number;
-		entry->of.memory = device->memory;
-		gpu_learn_name(device->name, entry->of.name);
-		entry->used = true;
+		entry->memory = device->memory;
+		strlcpy(entry->name, device->name, sizeof(entry->name));
 	}
 	if (copy_measured(&measured, device->measured, sizeof(measured), device->measurements,
 					  &entry->measurements))
-	{
 		gpu_learn_measured(&entry->learned, device->costs, &measured);
-		shared->gpu_changed = true;
-	}
 }
 
 void
@@ -329,153 +261,9 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
 	gpu_bring_up_to_date(entry, &who);
 	gpu_learn_job(&entry->learned, algorithm, &done, &times, (int64) time(NULL));
-	shared->gpu_changed = true;
 	LWLockRelease(shared_lock);
 }
 
-/* ------------------------------------------------------------------------
- * The file's content
- *
- * The service's supervisor saves them, so that no query waits for a disk.
- * ------------------------------------------------------------------------
- */
-
-/* Least interval between two saves, and if only the CPU's factor changed. */
-#define SAVE_EVERY_S		10
-#define SAVE_CPU_EVERY_S	60
-
-/* Reads one device's section; false if it is invalid. */
-static bool
-parse_device(StoreText *text)
-{
-	GpuLearnedOf of;
-	LearnEntry *entry;
-
-	if (!gpu_section_text(text, &of) || of.number < 0 || of.number >= LEARN_DEVICES)
-		return false;
-	entry = &shared->devices[of.number];
-	entry->of = of;
-	entry->used = gpu_learn_text(text, &entry->learned);
-	return entry->used;
-}
-
-/* Loads the file at the server's start. */
-static void
-load_factors(void)
-{
-	FILE	   *in = AllocateFile(LEARN_FILE, "r");
-	StoreTextStatus status;
-	StoreText	text;
-	char	   *content;
-
-	if (in == NULL)
-	{
-		if (errno != ENOENT)
-			ereport(LOG,
-					(errcode_for_file_access(),
-					 errmsg("could not open file \"%s\": %m", LEARN_FILE)));
-		return;
-	}
-	content = palloc(LEARN_TEXT_MAX);
-	content[fread(content, 1, LEARN_TEXT_MAX - 1, in)] = '\0';
-	FreeFile(in);
-
-	text = (StoreText)
-	{
-		.in = content
-	};
-	/* a crash of the machine may leave an empty file */
-	status = content[0] == '\0' ? STORE_TEXT_OK : text_head(&text, LEARN_TEXT_HEAD);
-	if (status == STORE_TEXT_OK && content[0] != '\0' && !cpu_learn_text(&text, &shared->cpu))
-		status = STORE_TEXT_BAD;
-	while (status == STORE_TEXT_OK && *text.in != '\0')
-	{
-		if (!parse_device(&text))
-			status = STORE_TEXT_BAD;
-	}
-	pfree(content);
-	if (status == STORE_TEXT_OK)
-		return;
-	memset(&shared->cpu, 0, sizeof(shared->cpu));
-	memset(shared->devices, 0, sizeof(shared->devices));
-	if (status == STORE_TEXT_OTHER_MACHINE)
-		ereport(LOG,
-				(errmsg("gpusort ignores correction factors of another machine")));
-	else
-		ereport(LOG,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("gpusort cannot use file \"%s\"", LEARN_FILE),
-				 errdetail("The correction factors of GPUs and of the CPU are reset.")));
-}
-
-/* Writes all factors to the text. */
-static void
-format_factors(StoreText *text)
-{
-	LearnEntry *entry = palloc(sizeof(LearnEntry));
-	Factor		cpu;
-
-	(void) text_head(text, LEARN_TEXT_HEAD);
-	LWLockAcquire(shared_lock, LW_SHARED);
-	cpu = shared->cpu;
-	LWLockRelease(shared_lock);
-	(void) cpu_learn_text(text, &cpu);
-	for (int d = 0; d < LEARN_DEVICES; d++)
-	{
-		LWLockAcquire(shared_lock, LW_SHARED);
-		*entry = shared->devices[d];
-		LWLockRelease(shared_lock);
-		if (!entry->used)
-			continue;
-		(void) gpu_section_text(text, &entry->of);
-		(void) gpu_learn_text(text, &entry->learned);
-	}
-	pfree(entry);
-}
-
-/*
- * Saves changed factors; unless at_once, at most every few seconds.  Only the supervisor
- * calls this.  Errors are logged.
- */
-static void
-save_factors(bool at_once)
-{
-	static time_t last = 0;
-	time_t		now = time(NULL);
-	StoreText	text;
-	char	   *content;
-	bool		changed;
-
-	if (device_shared == NULL || (!at_once && now - last < SAVE_EVERY_S && now >= last))
-		return;
-	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	changed = shared->gpu_changed;
-	shared->gpu_changed = false;
-	if (at_once || now - last >= SAVE_CPU_EVERY_S || now < last)
-	{
-		changed |= shared->cpu_changed;
-		shared->cpu_changed = false;
-	}
-	LWLockRelease(shared_lock);
-	if (!changed)
-		return;
-	last = now;
-	content = palloc(LEARN_TEXT_MAX);
-	text = (StoreText)
-	{
-		.out = content,.end = content + LEARN_TEXT_MAX
-	};
-	format_factors(&text);
-
-	/* not durable: the supervisor watches the device process, and must not wait for a disk */
-	write_text(content, text.out - content, at_once);
-	pfree(content);
-}
-
-/* ------------------------------------------------------------------------
- * Start
- * ------------------------------------------------------------------------
- */
 void
 gpusort_store_init(void)
 {
@@ -483,10 +271,8 @@ gpusort_store_init(void)
 		.memory = (void **) &shared,
 		.size = sizeof(StoreShared),
 		.lock = &shared_lock,
-		.lock_name = "gpusort_learn",
-		.init = load_factors
+		.lock_name = "gpusort_learn"
 	};
 
-	device_supervisor_hook = save_factors;
 	shared_memory_add(&part);
 }

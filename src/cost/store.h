@@ -1,6 +1,6 @@
 /*
  * store.h
- *	  The correction factors, in shared memory and in a file, and their use by sorts.
+ *	  The correction factors in shared memory, and their use by sorts.
  */
 #ifndef GPUSORT_COST_STORE_H
 #define GPUSORT_COST_STORE_H
@@ -28,7 +28,7 @@ extern void device_learn_cpu_facts(RouteFacts *facts);
 extern void device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, double took_us);
 
 /* ------------------------------------------------------------------------
- * Correction factors of each device, for all backends and across restarts
+ * Correction factors of each device, for all backends
  * ------------------------------------------------------------------------
  */
 

@@ -30,12 +30,6 @@ extern bool device_service_init(void);
 /* Why there is no service, for users. */
 extern const char *device_service_why_none(void);
 
-/*
- * Hook that saves learned figures.  The supervisor calls it regularly, and with at_once
- * = true when it ends.  It is set while libraries are preloaded.
- */
-extern void (*device_supervisor_hook) (bool at_once);
-
 /* State of the GPUs as seen by this session.  Reads only a few words. */
 extern DeviceState device_state(void);
 

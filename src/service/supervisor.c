@@ -98,8 +98,6 @@ static int	nnotes_now = 0;
 
 static bool lacks_worker = false;	/* no background worker was free */
 
-void		(*device_supervisor_hook) (bool at_once) = NULL;
-
 extern PGDLLEXPORT void gpusort_device_supervisor(Datum arg);
 
 /* A child has ended: wakes the main loop. */
@@ -235,8 +233,6 @@ await_end(int ms)
 static void
 stop_device_process(int code, Datum arg)
 {
-	if (device_supervisor_hook != NULL)
-		device_supervisor_hook(true);
 	if (child == 0)
 		return;
 	keeper_signal(SIGTERM);
@@ -546,8 +542,6 @@ gpusort_device_supervisor(Datum arg)
 			child = start_device_process();
 			pg_atomic_write_u32(&device_shared->asked, 0);
 		}
-		if (device_supervisor_hook != NULL)
-			device_supervisor_hook(false);
 		timeout = child == 0 && when_asked ? RETRY_PAUSE_MS : error_pause / 4;
 		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
 			give_up_device_process();

@@ -313,6 +313,14 @@ gpusort_route(PG_FUNCTION_ARGS)
 
 SQL_FUNCTION(gpusort_device_model);
 
+/* Names of the sort's parts are repeated for each size. */
+static const char *const part_names[GPU_PARTS] = {
+	"hand_over", "up", "down",
+	"sort_32", "sort_32", "sort_32", "sort_32",
+	"sort_64", "sort_64", "sort_64", "sort_64",
+	"sort_128", "sort_128", "sort_128", "sort_128"
+};
+
 /* log2_rows < 0 and a measured NaN become NULL. */
 static void
 put_part(ReturnSetInfo *rsinfo, int device, const char *part, int log2_rows, double measured,
@@ -341,7 +349,7 @@ put_device(ReturnSetInfo *rsinfo, const LearnDevice *who)
 	{
 		const Factor *part = &learned.part[p];
 
-		put_part(rsinfo, who->number, gpu_part_names[p],
+		put_part(rsinfo, who->number, part_names[p],
 				 p < GPU_PART_SORT ? -1 : DEVICE_MEASURED_FIRST +
 				 DEVICE_MEASURED_STEP * ((p - GPU_PART_SORT) % GPU_SORT_SIZES),
 				 part->is_measured ? exp(part->measured) : get_float8_nan(),

@@ -1,7 +1,7 @@
 # supervisor.pl: the supervisor of the device process.
 #
-# What it shows and logs, how it starts the device process again, the files in which it keeps learned figures, and what
-# happens if a library cannot be loaded or no background worker is free.
+# What it shows and logs, how it starts the device process again, and what happens if a library cannot be loaded or no
+# background worker is free.
 use strict;
 use warnings;
 
@@ -143,61 +143,6 @@ sub process_restarts
 		'clock: sorts run');
 	unlink $clock_file;
 }
-$node->restart;
-
-# The supervisor writes learned figures without fsync while it watches the device process, and with fsync when it ends.
-{
-	my $library = $node->config_data('--pkglibdir') . '/gpusort_server_calls.so';
-	my $learned = $node->data_dir . '/gpusort.learned';
-	my $calls = "$dir/fsync";
-
-	mkdir $calls;
-	$node->append_conf('postgresql.conf', "gpusort.device_learn = on\nfsync = on\n");
-	{
-		local $ENV{LD_PRELOAD} = $library;
-		local $ENV{FSYNC_DIRECTORY} = $calls;
-		$node->restart;
-	}
-	device_ready($node, 'fsync');
-	unlink $learned;
-	my (undef, undef, $supervisor) = device_processes($node);
-	my $sort = "SET gpusort.algorithm = gpu_radix; SET work_mem = '64MB'; "
-		. 'SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s';
-	ok(wait_until(sub { value($sort); return -s $learned }), 'fsync: the learned figures are written');
-	ok(!-e "$calls/$supervisor", 'fsync: the supervisor made no fsync');
-	value('CHECKPOINT');
-	cmp_ok(scalar(() = glob "$calls/*"), '>', 0, 'fsync: other processes did');
-	# figures that the supervisor finds only when it ends, because it is stopped meanwhile
-	is(kill('STOP', $supervisor), 1, 'fsync: the supervisor is stopped');
-	value($sort);
-	is(kill('TERM', $supervisor) + kill('CONT', $supervisor), 2, 'fsync: the supervisor continues and ends');
-	ok(process_ends($supervisor), 'fsync: the supervisor has ended');
-	like(slurp_file("$calls/$supervisor"), qr/fsync/, 'fsync: the supervisor makes an fsync at its end');
-	device_ready($node, 'fsync, the next supervisor');
-	$node->stop;
-	$node->append_conf('postgresql.conf', "gpusort.device_learn = off\nfsync = off\n");
-}
-
-# an unfinished file of a supervisor that crashed is overwritten; an empty file, which a crash of the machine may leave,
-# is ignored
-{
-	my $learned = $node->data_dir . '/gpusort.learned';
-
-	append_to_file("$learned.tmp", "unfinished\n" x 1000);
-	unlink $learned;
-	append_to_file($learned, '');
-	my $offset = -s $node->logfile;
-	$node->append_conf('postgresql.conf', "gpusort.device_learn = on\n");
-	$node->start;
-	device_ready($node, 'an empty file');
-	unlike(slurp_file($node->logfile, $offset), qr/gpusort cannot use file/, 'an empty file is ignored');
-	ok(wait_until(sub { value('SELECT count(*) FROM gpusort_device_model()'); return -s $learned }),
-		'the file is written anew');
-	unlike(slurp_file($learned), qr/unfinished/, 'an unfinished file is overwritten');
-	ok(!-e "$learned.tmp", 'and renamed');
-	$node->append_conf('postgresql.conf', "gpusort.device_learn = off\n");
-}
-
 # a library that cannot be loaded: its name is shown only to roles that may read the setting
 {
 	my $library = "$dir/hidden_name.so";

@@ -1,19 +1,15 @@
 /*
  * server_calls.c
- *	  Preloaded into a server by tests of t/: sets the clock back, logs calls
- *	  that wait for a disk, and stores pages in another form.
+ *	  Preloaded into a server by tests of t/: sets the clock back, and stores
+ *	  pages in another form.
  *
  * While the file SET_CLOCK_FILE (environment) exists, the wall clock is one hour
- * slow; monotonic clocks are not changed.  If FSYNC_DIRECTORY is set, each
- * process appends a line for each fsync() and fdatasync() to the file PID in
- * this directory.  If CHANGED_BYTE is set, a write of several kilobytes that end
- * with this byte stores another one, as a file system or server that encrypts
- * pages does.
+ * slow; monotonic clocks are not changed.  If CHANGED_BYTE is set, a write of
+ * several kilobytes that end with this byte stores another one, as a file system
+ * or server that encrypts pages does.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -56,45 +52,6 @@ clock_gettime(clockid_t id, struct timespec *time)
 	if (id == CLOCK_REALTIME && clock_is_set_back())
 		time->tv_sec -= BACK_S;
 	return result;
-}
-
-static void
-log_call(const char *name)
-{
-	const char *directory = getenv("FSYNC_DIRECTORY");
-	char		path[1024];
-	int			fd;
-
-	if (!directory)
-		return;
-	snprintf(path, sizeof(path), "%s/%d", directory, (int) getpid());
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
-	if (fd < 0)
-		return;
-	dprintf(fd, "%s\n", name);
-	close(fd);
-}
-
-int
-fsync(int fd)
-{
-	static int	(*real) (int);
-
-	if (!real)
-		real = (int (*) (int)) dlsym(RTLD_NEXT, "fsync");
-	log_call("fsync");
-	return real(fd);
-}
-
-int
-fdatasync(int fd)
-{
-	static int	(*real) (int);
-
-	if (!real)
-		real = (int (*) (int)) dlsym(RTLD_NEXT, "fdatasync");
-	log_call("fdatasync");
-	return real(fd);
 }
 
 typedef ssize_t (*Write) (int, const void *, size_t, off_t);

@@ -14,7 +14,7 @@ include test/unit/kernel.mk
 endif
 
 ROUTE_SRCS = src/cost/router.c src/cost/cpu_model.c src/cost/gpu_model.c src/cost/key_sample.c \
-	src/cost/factor.c src/cost/store_text.c bench/cpu/calibrate.c
+	src/cost/factor.c bench/cpu/calibrate.c
 ROUTE_HDRS = $(wildcard src/cost/*.h src/service/*.h) bench/cpu/calibrate.h
 ROUTE_GRID ?= --format worst
 

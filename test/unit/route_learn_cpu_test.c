@@ -145,48 +145,10 @@ test_choice(void)
 	}
 }
 
-static void
-test_text(void)
-{
-	RouteFacts	facts = facts_of(1 << 20, 64);
-	Factor		cpu = {0};
-	Factor		again;
-	char		text[CPU_LEARN_TEXT_SIZE];
-	char		other[CPU_LEARN_TEXT_SIZE];
-	StoreText	to = {.out = text,.end = text + sizeof(text)};
-	StoreText	from = {.in = text};
-	size_t		len;
-	int64_t		now = sorts(&cpu, &facts, 1.7, 100, 1800000000);
-
-	CHECK(cpu_learn_text(&to, &cpu));
-	len = to.out - text;
-	CHECK(len < sizeof(text) - 30 && len == strlen(text));
-	CHECK(cpu_learn_text(&from, &again) && *from.in == '\0' && again.jobs == cpu.jobs);
-	CHECK(fabs(cpu_learn_factor(&again, now + 30) / cpu_learn_factor(&cpu, now + 30) - 1) < 1e-4);
-
-	/* a truncated or changed text is refused, or gives a factor within bounds */
-	for (size_t i = 0; i < len; i++)
-	{
-		memcpy(other, text, len + 1);
-		other[i] = '\0';
-		from.in = other;
-		CHECK(!cpu_learn_text(&from, &again) && from.in <= other + i);
-		for (int c = 0; c < 4; c++)
-		{
-			memcpy(other, text, len + 1);
-			other[i] = "9-en"[c];
-			from.in = other;
-			if (cpu_learn_text(&from, &again))
-				CHECK(fabs(again.log) < 5 && fabs(again.measured) < 5);
-		}
-	}
-}
-
 void
 route_learn_cpu_tests(void)
 {
 	test_learning();
 	test_load();
 	test_choice();
-	test_text();
 }

@@ -411,57 +411,6 @@ test_terms(void)
 }
 
 /* The text form keeps the factors; impossible values are refused. */
-static void
-test_text(void)
-{
-	DeviceMeasured measured;
-	GpuLearned	learned;
-	GpuLearned	again;
-	GpuFactors	a;
-	GpuFactors	b;
-	char		text[GPU_LEARN_TEXT_SIZE];
-	char		other[GPU_LEARN_TEXT_SIZE];
-	StoreText	to = {.out = text,.end = text + sizeof(text)};
-	StoreText	from = {.in = text};
-	size_t		len;
-	Factor		cpu = {0};
-
-	gpu_learn_begin(&learned);
-	measure(machines[5], &measured);
-	gpu_learn_measured(&learned, &gpusort_costs_h200, &measured);
-	run_jobs(&machines[5], &learned, &cpu, 100, 1800000000);
-	CHECK(gpu_learn_text(&to, &learned));
-	len = to.out - text;
-	CHECK(len < sizeof(text) - 200 && len == strlen(text));
-	CHECK(gpu_learn_text(&from, &again) && *from.in == '\0');
-	CHECK(again.jobs == learned.jobs && again.load_jobs == learned.load_jobs);
-	gpu_learn_factors(&learned, 2, 1800000200, &a);
-	gpu_learn_factors(&again, 2, 1800000200, &b);
-	for (int p = 0; p < GPU_PARTS; p++)
-		CHECK(fabs(a.log[p] - b.log[p]) < 1e-4 && again.part[p].jobs == learned.part[p].jobs);
-	CHECK(fabs(a.busy - b.busy) < 1e-4);
-
-	/* a truncated or changed text is refused, or gives factors within bounds */
-	for (size_t i = 0; i < len; i++)
-	{
-		memcpy(other, text, len + 1);
-		other[i] = '\0';
-		from.in = other;
-		CHECK(!gpu_learn_text(&from, &again) && from.in <= other + i);
-		for (int c = 0; c < 4; c++)
-		{
-			memcpy(other, text, len + 1);
-			other[i] = "9-en"[c];
-			from.in = other;
-			if (!gpu_learn_text(&from, &again))
-				continue;
-			for (int p = 0; p < GPU_PARTS; p++)
-				CHECK(fabs(again.part[p].log) < 5 && fabs(again.part[p].measured) < 5);
-			CHECK(again.load >= 0 && again.load <= 4);
-		}
-	}
-}
-
 void
 route_learn_tests(void)
 {
@@ -469,5 +418,4 @@ route_learn_tests(void)
 	test_jobs_alone();
 	test_bounds();
 	test_terms();
-	test_text();
 }

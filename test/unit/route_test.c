@@ -378,7 +378,6 @@ main(void)
 	route_gpu_tests();
 	route_distribution_tests();
 	route_learn_tests();
-	route_learned_file_tests();
 	route_learn_cpu_tests();
 	route_model_tests();
 	if (failures > 0)

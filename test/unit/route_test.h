@@ -38,9 +38,6 @@ extern void route_distribution_tests(void);
 /* route_learn_test.c */
 extern void route_learn_tests(void);
 
-/* route_learned_file_test.c */
-extern void route_learned_file_tests(void);
-
 /* route_learn_cpu_test.c */
 extern void route_learn_cpu_tests(void);
 
