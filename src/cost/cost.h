@@ -310,6 +310,10 @@ typedef struct GpuFactors
 	uint64_t	jobs;			/* jobs that taught */
 } GpuFactors;
 
+/* The factors for a decision at time now, with this number of concurrent jobs. */
+extern void gpu_learn_factors(const GpuLearned *learned, double others, int64_t now,
+							  GpuFactors *factors);
+
 /* Terms of a job's predicted time. */
 typedef enum GpuTerm
 {

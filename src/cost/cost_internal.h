@@ -200,9 +200,8 @@ typedef struct GpuJobTimes
 	double		others;			/* concurrent jobs on the device */
 } GpuJobTimes;
 
-/* The factors for a decision at time now, with this number of concurrent jobs. */
-extern void gpu_learn_factors(const GpuLearned *learned, double others, int64_t now,
-							  GpuFactors *factors);
+/* Forgets what jobs taught: what was measured stays. */
+extern void gpu_forget_jobs(GpuLearned *learned);
 
 /* Learns from a finished job of facts->n rows, relative to facts->gpu.costs. */
 extern void gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm,

@@ -399,6 +399,16 @@ gpu_learn_begin(GpuLearned *learned)
 }
 
 void
+gpu_forget_jobs(GpuLearned *learned)
+{
+	for (int part = 0; part < GPU_PARTS; part++)
+	{
+		learned->part[part].log = learned->part[part].measured;
+		learned->part[part].jobs = 0;
+	}
+}
+
+void
 gpu_learn_factors(const GpuLearned *learned, double others, int64_t now, GpuFactors *factors)
 {
 	for (int part = 0; part < GPU_PART_SORT; part++)

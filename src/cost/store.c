@@ -18,8 +18,6 @@
 #include "settings.h"
 #include "shared_memory.h"
 
-#define LEARN_DEVICES	64
-
 /* The factors of a device, which its name and memory identify. */
 typedef struct LearnEntry
 {
@@ -33,7 +31,7 @@ typedef struct StoreShared
 {
 	unsigned	cpu_times;		/* CpuMeasured.times that was taken in */
 	Factor		cpu;
-	LearnEntry	devices[LEARN_DEVICES]; /* by CUDA's device number */
+	LearnEntry	devices[DEVICE_MAX]; /* by CUDA's device number */
 } StoreShared;
 
 static StoreShared *shared = NULL;
@@ -78,23 +76,12 @@ cpu_lock_up_to_date(void)
 void
 device_learn_cpu_facts(RouteFacts *facts)
 {
-	bool		ready;
-	Factor		cpu;
-
 	if (facts->n < CPU_LEARN_ROWS || device_shared == NULL || !gpusort_device_learn)
 		return;
-	LWLockAcquire(shared_lock, LW_SHARED);
-	ready = shared->cpu_times == (device_shared->cpu.times & ~1u);
-	cpu = shared->cpu;
+	cpu_lock_up_to_date();
+	facts->cpu_factor = cpu_learn_factor(&shared->cpu, (int64) time(NULL));
+	facts->cpu_sorts = shared->cpu.jobs;
 	LWLockRelease(shared_lock);
-	if (!ready)
-	{
-		cpu_lock_up_to_date();
-		cpu = shared->cpu;
-		LWLockRelease(shared_lock);
-	}
-	facts->cpu_factor = cpu_learn_factor(&cpu, (int64) time(NULL));
-	facts->cpu_sorts = cpu.jobs;
 }
 
 void
@@ -118,8 +105,17 @@ device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, doubl
  * limit.
  * ------------------------------------------------------------------------
  */
-bool
-device_learn_who(int device, LearnDevice *who)
+typedef struct LearnDevice
+{
+	int			number;			/* CUDA's */
+	char		name[64];
+	uint64		memory;			/* total bytes */
+	const DeviceEntry *entry;
+} LearnDevice;
+
+/* Looks up a device by its index; false if there is none, or the service is writing the list. */
+static bool
+look_up_device(int device, LearnDevice *who)
 {
 	const DeviceEntry *entry = &device_shared->devices[device];
 	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
@@ -127,12 +123,9 @@ device_learn_who(int device, LearnDevice *who)
 
 	pg_read_barrier();
 	who->number = entry->index;
-	memcpy(who->name, entry->name, sizeof(who->name));
-	who->name[sizeof(who->name) - 1] = '\0';
+	strlcpy(who->name, entry->name, sizeof(who->name));
 	who->memory = entry->memory_total;
-	who->costs = &entry->costs;
-	who->measured = &entry->measured;
-	who->measurements = &entry->measurements;
+	who->entry = entry;
 	pg_read_barrier();
 	return device < device_shared->ndevices && who->memory != 0 &&
 		(state == DEVICE_SERVICE_READY || state == DEVICE_SERVICE_IDLE) &&
@@ -140,92 +133,96 @@ device_learn_who(int device, LearnDevice *who)
 		pg_atomic_read_u32(&device_shared->generation) == generation;
 }
 
-/* The factors of the device. */
-static LearnEntry *
-entry_of(const LearnDevice *device)
-{
-	Assert(device->number >= 0 && device->number < LEARN_DEVICES);
-	return &shared->devices[device->number];
-}
-
-/* Does the entry belong to this device, and not to a former one with its number? */
+/* Do the factors belong to this device, and not to a former one with its number? */
 static bool
-entry_is_of(const LearnEntry *entry, const LearnDevice *device)
+learned_is_of(const LearnEntry *factors, const LearnDevice *device)
 {
-	return entry->memory == device->memory && strcmp(entry->name, device->name) == 0;
-}
-
-static bool
-gpu_is_up_to_date(const LearnEntry *entry, const LearnDevice *device)
-{
-	uint32		measurements = *device->measurements & ~1u;
-
-	return entry_is_of(entry, device) && (measurements == 0 || entry->measurements == measurements);
+	return factors->memory == device->memory && strcmp(factors->name, device->name) == 0;
 }
 
 /*
  * Drops factors of another device and takes in a new measurement.  The caller holds
  * the exclusive lock.
  */
-static void
-gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
+static LearnEntry *
+bring_up_to_date(const LearnDevice *device)
 {
+	LearnEntry *factors = &shared->devices[device->number];
+	const DeviceEntry *entry = device->entry;
 	DeviceMeasured measured;
 
-	if (!entry_is_of(entry, device))
+	if (!learned_is_of(factors, device))
 	{
-		memset(entry, 0, sizeof(*entry));
-		gpu_learn_begin(&entry->learned);
-		entry->memory = device->memory;
-		strlcpy(entry->name, device->name, sizeof(entry->name));
+		memset(factors, 0, sizeof(*factors));
+		gpu_learn_begin(&factors->learned);
+		factors->memory = device->memory;
+		strlcpy(factors->name, device->name, sizeof(factors->name));
 	}
-	if (copy_measured(&measured, device->measured, sizeof(measured), device->measurements,
-					  &entry->measurements))
-		gpu_learn_measured(&entry->learned, device->costs, &measured);
+	if (copy_measured(&measured, &entry->measured, sizeof(measured), &entry->measurements,
+					  &factors->measurements))
+		gpu_learn_measured(&factors->learned, &entry->costs, &measured);
+	return factors;
 }
 
-void
-gpusort_learned(const LearnDevice *device, double others, GpuLearned *learned, GpuFactors *factors)
+bool
+gpusort_learned(int device, int *number, GpuLearned *learned)
 {
-	LearnEntry *entry = entry_of(device);
+	LearnDevice who;
+	const LearnEntry *factors;
 	bool		ready;
 
+	if (!look_up_device(device, &who))
+		return false;
+	*number = who.number;
+	factors = &shared->devices[who.number];
 	LWLockAcquire(shared_lock, LW_SHARED);
-	ready = gpu_is_up_to_date(entry, device);
-	if (ready)
-		*learned = entry->learned;
+	ready = learned_is_of(factors, &who) && factors->measurements == (who.entry->measurements & ~1u);
+	*learned = factors->learned;
 	LWLockRelease(shared_lock);
 	if (!ready)
 	{
 		LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-		gpu_bring_up_to_date(entry, device);
-		*learned = entry->learned;
+		*learned = bring_up_to_date(&who)->learned;
 		LWLockRelease(shared_lock);
 	}
-	gpu_learn_factors(learned, others, (int64) time(NULL), factors);
+	return true;
+}
+
+/* Sets the costs of a device, and its factors with this number of other jobs. */
+static void
+set_costs(RouteFacts *facts, int device, double others, bool measured_only)
+{
+	static GpuFactors factors;
+	GpuLearned	learned;
+	int			number;
+
+	facts->gpu.costs = &device_shared->devices[device].costs;
+	facts->gpu.factors = NULL;
+	if (!gpusort_device_learn || !gpusort_learned(device, &number, &learned))
+		return;
+	if (measured_only)
+		gpu_forget_jobs(&learned);
+	gpu_learn_factors(&learned, others, (int64) time(NULL), &factors);
+	facts->gpu.factors = &factors;
 }
 
 void
 device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
 {
-	static GpuFactors factors;
 	DeviceAvailability availability;
-	LearnDevice who;
 
 	device_availability(&availability);
-	facts->gpu.costs = &device_shared->devices[availability.device].costs;
-	facts->gpu.factors = NULL;
-	if (device_learn_who(availability.device, &who) && gpusort_device_learn)
-	{
-		GpuLearned	learned;
-
-		gpusort_learned(&who, availability.others, &learned, &factors);
-		facts->gpu.factors = &factors;
-	}
+	set_costs(facts, availability.device, availability.others, false);
 	if (memory != NULL)
 		*memory = (double) availability.memory;
 	if (all_memory != NULL)
 		*all_memory = (double) availability.all_memory;
+}
+
+void
+device_plan_facts(RouteFacts *facts)
+{
+	set_costs(facts, 0, 0, true);
 }
 
 void
@@ -236,13 +233,12 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 	GpuJobTimes times = {0};
 	RouteFacts	done = *facts;
 	LearnDevice who;
-	LearnEntry *entry;
 
 	if (job->slot == NULL || algorithm == NULL || !gpusort_device_learn ||
-		!device_learn_who(job->slot->device, &who))
+		!look_up_device(job->slot->device, &who))
 		return;
 	done.n = job->rows_up;
-	done.gpu.costs = who.costs;
+	done.gpu.costs = &who.entry->costs;
 	times.up_bytes = observed->up_bytes;
 	times.up_us = observed->up_us;
 	times.down_bytes = observed->down_bytes;
@@ -257,10 +253,8 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 		times.hand_over_us = Max(most_us - up_us, 0);
 		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(most_us, 0);
 	}
-	entry = entry_of(&who);
 	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	gpu_bring_up_to_date(entry, &who);
-	gpu_learn_job(&entry->learned, algorithm, &done, &times, (int64) time(NULL));
+	gpu_learn_job(&bring_up_to_date(&who)->learned, algorithm, &done, &times, (int64) time(NULL));
 	LWLockRelease(shared_lock);
 }
 

@@ -32,31 +32,11 @@ extern void device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algo
  * ------------------------------------------------------------------------
  */
 
-/* A device of the service.  Name and memory identify it. */
-typedef struct LearnDevice
-{
-	int			number;			/* CUDA's device number */
-	char		name[64];
-	uint64		memory;			/* total bytes */
-	const GpusortCosts *costs;
-	const volatile DeviceMeasured *measured;
-
-	/* version of measured; odd: being written; 0: none */
-	const volatile uint32 *measurements;
-} LearnDevice;
-
 /*
- * Looks up a device by its index in the service's list.  False if there is none, or
- * the service is writing the list.
+ * Copies what was learned of a device, by its index in the service's list, and its number.
+ * False if there is none, or the service is writing the list.
  */
-extern bool device_learn_who(int device, LearnDevice *who);
-
-/*
- * Copies what was learned of the device, and the factors for a decision now, with this
- * number of concurrent jobs.
- */
-extern void gpusort_learned(const LearnDevice *device, double others, GpuLearned *learned,
-							GpuFactors *factors);
+extern bool gpusort_learned(int device, int *number, GpuLearned *learned);
 
 /*
  * Sets the costs of the device that a sort would get now, and its correction factors
@@ -65,6 +45,12 @@ extern void gpusort_learned(const LearnDevice *device, double others, GpuLearned
  * 0: unknown.  Either pointer may be NULL.
  */
 extern void device_learn_facts(RouteFacts *facts, double *memory, double *all_memory);
+
+/*
+ * The same for a plan, which should not depend on the present load: the costs of the first
+ * device, as it was measured, without other jobs and without what jobs have taught.
+ */
+extern void device_plan_facts(RouteFacts *facts);
 
 /*
  * Learns from a job whose first chunk of the result has arrived.  at_once: all keys

@@ -7,10 +7,10 @@
  * rows) are not known better.  docs/design/cost-model.md tells what they were
  * fitted to.
  *
- * Correction factors of the CPU (cost/store.c) are not used here.  They include
- * the load of the last minute, and a plan should not depend on the load of other
- * sessions.  They would also not apply to the costs that the result is compared
- * with: a scan or a stock Sort on the same slow CPU.
+ * Plans use no correction factors of the CPU, and of a GPU those that were measured.
+ * The others include the load of the last minute or hour, and a plan should not depend
+ * on the load of other sessions.  They would also not apply to the costs that the result
+ * is compared with: a scan or a stock Sort on the same slow CPU.
  */
 #include "postgres.h"
 
@@ -260,10 +260,11 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 
 /*
  * Describes a GPU sort of the keys of n rows to the router; false if there is no GPU.
- * Rows, or their row ids, come back, with the keys if these are compared there.
+ * Rows, or their row ids, come back, with the keys if these are compared there.  The
+ * device's costs are those of the present, or those for a plan.
  */
 static bool
-gpu_facts(const SortCostFacts *sort, const CostKeys *keys, double n, RouteFacts *facts)
+gpu_facts(const SortCostFacts *sort, const CostKeys *keys, double n, bool present, RouteFacts *facts)
 {
 	DeviceState device = device_state();
 	double		kept = kept_of(sort, n);
@@ -283,7 +284,10 @@ gpu_facts(const SortCostFacts *sort, const CostKeys *keys, double n, RouteFacts 
 		facts->gpu.rows_back = kept;
 	}
 	facts->gpu.algorithms = device_algorithms();
-	device_learn_facts(facts, NULL, NULL);
+	if (present)
+		device_learn_facts(facts, NULL, NULL);
+	else
+		device_plan_facts(facts);
 	return true;
 }
 
@@ -295,7 +299,7 @@ gpu_saves_us(const SortCostFacts *sort, const CostKeys *keys, double n, const Cp
 	RouteFacts	facts;
 	GpuRowsFacts gain = {0};
 
-	if (!gpu_facts(sort, keys, n, &facts))
+	if (!gpu_facts(sort, keys, n, false, &facts))
 		return 0;
 	facts.gpu.keys_only = sort->keys_only;
 	facts.gpu.keys_back |= sort->keys_only;
@@ -406,10 +410,11 @@ device_key_bits(const SortCostFacts *facts, bool *resolver)
 /*
  * Cost if all participants send their rows to a device and the leader returns
  * them; false if that is not possible.  forced: even if participants would drop duplicates
- * that a device leaves.
+ * that a device leaves.  present: at the device's present costs.
  */
 static bool
-cost_of_device(const SortCostFacts *facts, int workers, bool leader, bool forced, SortCost *cost)
+cost_of_device(const SortCostFacts *facts, int workers, bool leader, bool forced, bool present,
+			   SortCost *cost)
 {
 	SortCostFacts sent = *facts;
 	double		n = Max(facts->rows, 2);
@@ -427,7 +432,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool leader, bool forced
 	sum_keys(facts, &keys);
 	keys.bits = device_key_bits(facts, &resolver);
 	sent.keys_only = false;
-	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&sent, &keys, n, &gpu))
+	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&sent, &keys, n, present, &gpu))
 		return false;
 	/* participants drop what a device cannot drop */
 	if (workers > 0 && facts->groups > 0 && !gpu.gpu.drop && !forced)
@@ -481,7 +486,7 @@ sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
 	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
 	cost->sort_us -= saves_sort;
 	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), batches.kept * return_ns(facts) / 1000);
-	if (facts->keys_only && batches.spilled > 0 && cost_of_device(facts, 0, true, false, &device) &&
+	if (facts->keys_only && batches.spilled > 0 && cost_of_device(facts, 0, true, false, false, &device) &&
 		total_us(&device) < total_us(cost))
 		*cost = device;
 }
@@ -492,19 +497,22 @@ sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCos
 	SortCost	device;
 
 	cost_of_merge(facts, workers, leader, cost);
-	if (cost_of_device(facts, workers, leader, false, &device) && total_us(&device) < total_us(cost))
+	if (cost_of_device(facts, workers, leader, false, false, &device) && total_us(&device) < total_us(cost))
 		*cost = device;
 }
 
 /*
- * Is a sort whose rows go to a GPU faster than one on the CPU, or forced?  The serial sort on
- * the CPU sorts keys alone; if these fit work_mem, the GPU sorts keys as well.
+ * The serial sort on the CPU sorts keys alone; if these fit work_mem, the GPU sorts keys as
+ * well.
  */
-static bool
-prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced, const SortCost *device)
+bool
+sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced)
 {
+	SortCost	device;
 	SortCost	cpu;
 
+	if (!cost_of_device(facts, workers, leader, forced, true, &device))
+		return false;
 	if (workers > 0)
 		cost_of_merge(facts, workers, leader, &cpu);
 	else
@@ -522,16 +530,7 @@ prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: the rows are sorted in %.1f ms and returned in %.1f ms, "
 							 "with a GPU in %.1f and %.1f ms",
-							 cpu.sort_us / 1000, cpu.rows_us / 1000, device->sort_us / 1000,
-							 device->rows_us / 1000)));
-	return forced || total_us(device) < total_us(&cpu);
-}
-
-bool
-sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced)
-{
-	SortCost	device;
-
-	return cost_of_device(facts, workers, leader, forced, &device) &&
-		prefers_device(facts, workers, leader, forced, &device);
+							 cpu.sort_us / 1000, cpu.rows_us / 1000, device.sort_us / 1000,
+							 device.rows_us / 1000)));
+	return forced || total_us(&device) < total_us(&cpu);
 }

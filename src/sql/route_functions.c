@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "catalog/pg_type.h"
 #include "compat.h"
@@ -339,38 +340,38 @@ put_part(ReturnSetInfo *rsinfo, int device, const char *part, int log2_rows, dou
 }
 
 static void
-put_device(ReturnSetInfo *rsinfo, const LearnDevice *who)
+put_device(ReturnSetInfo *rsinfo, int number, const GpuLearned *learned)
 {
-	GpuLearned	learned;
 	GpuFactors	factors;
 
-	gpusort_learned(who, 1, &learned, &factors);
+	gpu_learn_factors(learned, 1, (int64) time(NULL), &factors);
 	for (int p = 0; p < GPU_PARTS; p++)
 	{
-		const Factor *part = &learned.part[p];
+		const Factor *part = &learned->part[p];
 
-		put_part(rsinfo, who->number, part_names[p],
+		put_part(rsinfo, number, part_names[p],
 				 p < GPU_PART_SORT ? -1 : DEVICE_MEASURED_FIRST +
 				 DEVICE_MEASURED_STEP * ((p - GPU_PART_SORT) % GPU_SORT_SIZES),
 				 part->is_measured ? exp(part->measured) : get_float8_nan(),
 				 exp(factors.log[p]), part->jobs);
 	}
-	put_part(rsinfo, who->number, "load", -1, get_float8_nan(), factors.busy, learned.load_jobs);
+	put_part(rsinfo, number, "load", -1, get_float8_nan(), factors.busy, learned->load_jobs);
 }
 
 Datum
 gpusort_device_model(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	LearnDevice who;
+	GpuLearned	learned;
+	int			number;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (device_shared == NULL)
 		return (Datum) 0;
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if (device_learn_who(d, &who))
-			put_device(rsinfo, &who);
+		if (gpusort_learned(d, &number, &learned))
+			put_device(rsinfo, number, &learned);
 	}
 	return (Datum) 0;
 }

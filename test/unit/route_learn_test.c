@@ -311,6 +311,28 @@ test_jobs_alone(void)
 	}
 }
 
+/* What jobs taught is forgotten, and what was measured stays. */
+static void
+test_forgetting(void)
+{
+	DeviceMeasured measured;
+	GpuLearned	learned;
+	GpuFactors	at_start;
+	GpuFactors	later;
+	Factor		cpu = measured_cpu(&machines[5]);
+
+	measure(machines[5], &measured);
+	gpu_learn_begin(&learned);
+	gpu_learn_measured(&learned, &gpusort_costs_h200, &measured);
+	gpu_learn_factors(&learned, 0, 1000, &at_start);
+	run_jobs(&machines[5], &learned, &cpu, 100, 1000);
+	gpu_learn_factors(&learned, 0, 1100, &later);
+	CHECK(memcmp(later.log, at_start.log, sizeof(later.log)) != 0);
+	gpu_forget_jobs(&learned);
+	gpu_learn_factors(&learned, 0, 1100, &later);
+	CHECK(memcmp(later.log, at_start.log, sizeof(later.log)) == 0 && later.busy == 1);
+}
+
 /* Bounds, outliers, and a device without jobs for a while. */
 static void
 test_bounds(void)
@@ -416,6 +438,7 @@ route_learn_tests(void)
 {
 	test_machines();
 	test_jobs_alone();
+	test_forgetting();
 	test_bounds();
 	test_terms();
 }
