@@ -37,7 +37,7 @@
 #include "fmgr.h"
 #include "index/index_build.h"
 #include "miscadmin.h"
-#include "monitor/index_stat.h"
+#include "monitor/stat.h"
 #include "nodes/parsenodes.h"
 #include "portability/instr_time.h"
 #include "settings.h"
@@ -541,7 +541,6 @@ index_fmgr_hook(FmgrHookEventType event, FmgrInfo *function, Datum *arg)
 void
 index_hooks_init(void)
 {
-	index_stat_init();
 	prev_relation_hook = COMPAT_RELATION_HOOK;
 	COMPAT_RELATION_HOOK = index_relation_hook;
 	prev_utility_hook = ProcessUtility_hook;

@@ -223,24 +223,13 @@ slot_read(const ProgressSlot *slot, ProgressSlot *copy)
 	}
 }
 
-static const char *
-phase_name(int phase)
-{
-	switch ((ProgressPhase) phase)
-	{
-		case PROGRESS_INGEST:
-			return "ingest";
-		case PROGRESS_SORT:
-			return "sort";
-		case PROGRESS_SPILL:
-			return "spill";
-		case PROGRESS_MERGE:
-			return "merge";
-		case PROGRESS_EMIT:
-			return "emit";
-	}
-	return "unknown";
-}
+static const char *const phase_names[] = {
+	[PROGRESS_INGEST] = "ingest",
+	[PROGRESS_SORT] = "sort",
+	[PROGRESS_SPILL] = "spill",
+	[PROGRESS_MERGE] = "merge",
+	[PROGRESS_EMIT] = "emit"
+};
 
 /* Returns a row of the view.  Sorts of other roles are restricted as in pg_stat_activity. */
 static void
@@ -264,7 +253,7 @@ put_slot(ReturnSetInfo *rsinfo, const ProgressSlot *slot)
 		nulls[2] = slot->leader_pid == 0;
 		values[3] = Int32GetDatum(slot->node);
 		nulls[3] = slot->node == PROGRESS_NO_NODE;
-		values[4] = CStringGetTextDatum(phase_name(now->phase));
+		values[4] = CStringGetTextDatum(phase_names[now->phase]);
 		nulls[5] = now->algorithm < 0 || now->algorithm >= ALGORITHM_COUNT;
 		if (!nulls[5])
 			values[5] = CStringGetTextDatum(sort_algorithms[now->algorithm].name);

@@ -1,6 +1,7 @@
 /*
  * stat.h
- *	  Statistics by algorithm: the view gpusort_stat.
+ *	  Statistics of sorts by algorithm, and of index builds: the views gpusort_stat and
+ *	  gpusort_index_builds.
  */
 #ifndef GPUSORT_MONITOR_STAT_H
 #define GPUSORT_MONITOR_STAT_H
@@ -38,5 +39,27 @@ extern void gpusort_stat_fallback(const struct Algorithm *algorithm);
 
 /* Counts a finished sort. */
 extern void gpusort_stat_count(const SortCount *sort);
+
+/* What is added to the counters of a route and reason; all fields are uint64 */
+typedef struct IndexStatCount
+{
+	uint64		builds;
+	uint64		rows;			/* index tuples */
+	uint64		pages;			/* pages of the indexes, metapages included */
+	uint64		workers;		/* parallel workers */
+	uint64		gpu_builds;		/* builds whose rows a GPU sorted, or a part of them */
+	uint64		spills;			/* builds that wrote runs */
+	uint64		spilled_bytes;
+	uint64		us;				/* whole time */
+	uint64		scan_us;		/* parts of it; 0 for a stock build */
+	uint64		sort_us;
+	uint64		load_us;
+} IndexStatCount;
+
+/*
+ * Adds to the counters of a route.  reason is NULL for a build of ours, and says otherwise
+ * why the build was stock's.  Both texts are copied.
+ */
+extern void index_stat_add(const char *route, const char *reason, const IndexStatCount *count);
 
 #endif							/* GPUSORT_MONITOR_STAT_H */
