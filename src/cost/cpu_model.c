@@ -219,30 +219,22 @@ cpu_counting_us(const RouteFacts *facts)
 	return team_us(ns, ldexp(team, bits) > n ? 1 : team);
 }
 
-static double
-presorted_us(const RouteFacts *facts)
-{
-	return team_us(presorted_ns(facts), 1);
-}
-
-/* gpu_predict_us() predicts GPU algorithms. */
-static double
-library_us(const RouteFacts *facts)
-{
-	(void) facts;
-	return HUGE_VAL;
-}
-
 double
 model_predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
-#define ON_CPU(id, name)	[ALGORITHM_##id] = name##_us,
-#define ON_GPU(id, name)	[ALGORITHM_##id] = library_us,
-	static double (*const predict[ALGORITHM_COUNT]) (const RouteFacts *) = {
-		ALGORITHMS(ON_CPU, ON_GPU)
-	};
-
-	return predict[algorithm->id] (facts);
+	switch (algorithm->id)
+	{
+		case ALGORITHM_CPU_RADIX:
+			return cpu_radix_us(facts);
+		case ALGORITHM_CPU_MERGE:
+			return cpu_merge_us(facts);
+		case ALGORITHM_CPU_COUNTING:
+			return cpu_counting_us(facts);
+		case ALGORITHM_PRESORTED:
+			return team_us(presorted_ns(facts), 1);
+		default:
+			return HUGE_VAL;
+	}
 }
 
 /* ------------------------------------------------------------------------

@@ -93,60 +93,18 @@ factor_known_size(const Factor *sizes, int size)
 	return -1;
 }
 
-/*
- * The logarithm of the factor at this number of rows.  An unknown size uses the
- * nearest known one.
- */
-static double
-factor_sizes_now(const Factor *sizes, double rows, int64_t now, const FactorRule *rule)
-{
-	int			first;
-	double		past = factor_size_of(rows, &first);
-	double		at[2];
-
-	for (int i = 0; i < 2; i++)
-	{
-		int			from = factor_known_size(sizes, first + i);
-
-		at[i] = from < 0 ? 0 : factor_now(&sizes[from], now, rule);
-	}
-	return at[0] + (at[1] - at[0]) * past;
-}
-
-/*
- * A job lies between two sizes.  Both move in proportion to their weight, such
- * that the interpolated value moves by step_of().  If the farther size is unknown,
- * it stays unknown, and the nearer one moves alone.
- */
+/* The size nearest to the job's learns.  If it is unknown, it begins as the nearest known one. */
 void
 factor_sizes_learn(Factor *sizes, double rows, double log_observed, int64_t now, const FactorRule *rule)
 {
 	int			first;
-	double		past = factor_size_of(rows, &first);
-	Factor	   *size = &sizes[first];
-	int			near = past >= 0.5;
-	int			from = factor_known_size(sizes, first + near);
-	bool		both = factor_is_known(&size[!near]);
-	double		near_weight = near ? past : 1 - past;
-	double		far_weight = both ? 1 - near_weight : 0;
-	double		log_ratio;
-	double		by;
+	int			near = factor_size_of(rows, &first) >= 0.5;
+	Factor	   *size = &sizes[first + near];
+	int			known = factor_known_size(sizes, first + near);
 
-	if (log_observed <= factor_sizes_now(sizes, rows, now, rule))
-	{
-		for (int i = 0; i < 2; i++)
-			size[i].log = factor_now(&size[i], now, rule);
-	}
-	log_ratio = log_observed - factor_sizes_now(sizes, rows, 0, rule);
-	if (!factor_is_known(&size[near]))
-		size[near].log = from >= 0 ? sizes[from].log : 0;
-	if (!both)
-		near_weight = 1;
-	by = step_of(&size[near], from >= 0, log_ratio, rule) /
-		(near_weight * near_weight + far_weight * far_weight);
-	move_factor(&size[near], by * near_weight, now);
-	if (both)
-		size[!near].log = bounded(size[!near].log + by * far_weight);
+	if (!factor_is_known(size) && known >= 0)
+		size->log = sizes[known].log;
+	factor_learn(size, known >= 0, log_observed, now, rule);
 }
 
 /* ------------------------------------------------------------------------

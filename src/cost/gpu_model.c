@@ -57,68 +57,54 @@ value_range(const RouteFacts *facts)
 	return range <= UINT32_MAX ? range : 0;
 }
 
-/* Does the key range suit an algorithm that indexes by value? */
-static bool
-range_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
+/* Why the keys' range does not suit an algorithm that indexes by value; NULL: it does. */
+static const char *
+why_not_by_value(const Algorithm *algorithm, const RouteFacts *facts)
 {
 	const GpusortCosts *limits = facts->gpu.costs;
 	uint64_t	range = value_range(facts);
 
 	if (range == 0)
-		*why = "the keys' range is unknown or too large";
-	else if (range > limits->values_always && range / limits->values_per_key > facts->n)
-		*why = "the keys' range is too large for so few rows";
-	else if (algorithm->id == ALGORITHM_GPU_ONEHOT &&
-			 (facts->n > limits->onehot_rows ||
-			  range * ((facts->n + 31) / 32 + 1) > limits->onehot_words))
-		*why = "rows times values are too many";
-	else if (algorithm->distinct && !facts->gpu.distinct)
-		*why = "the keys are not known to be distinct";
-	return *why == NULL;
+		return "the keys' range is unknown or too large";
+	if (range > limits->values_always && range / limits->values_per_key > facts->n)
+		return "the keys' range is too large for so few rows";
+	if (algorithm->id == ALGORITHM_GPU_ONEHOT &&
+		(facts->n > limits->onehot_rows ||
+		 range * ((facts->n + 31) / 32 + 1) > limits->onehot_words))
+		return "rows times values are too many";
+	if (algorithm->distinct && !facts->gpu.distinct)
+		return "the keys are not known to be distinct";
+	return NULL;
 }
 
 bool
 gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 {
+	static const char *const no_device[DEVICE_STATE_READY] = {
+		[DEVICE_STATE_NONE] = "there is no device",
+		[DEVICE_STATE_OFF] = "gpusort.device is off",
+		[DEVICE_STATE_FORBIDDEN] = "gpusort.device_allowed is off",
+		[DEVICE_STATE_BUSY] = "too many sorts are using the device",
+		[DEVICE_STATE_FULL] = "it does not fit the device memory",
+		[DEVICE_STATE_FAILED] = "the device failed",
+		[DEVICE_STATE_IDLE] = "the device was idle, and is not back yet"
+	};
+
 	*why = NULL;
-	switch (facts->device)
-	{
-		case DEVICE_STATE_NONE:
-			*why = "there is no device";
-			break;
-		case DEVICE_STATE_OFF:
-			*why = "gpusort.device is off";
-			break;
-		case DEVICE_STATE_FORBIDDEN:
-			*why = "gpusort.device_allowed is off";
-			break;
-		case DEVICE_STATE_BUSY:
-			*why = "too many sorts are using the device";
-			break;
-		case DEVICE_STATE_FULL:
-			*why = "it does not fit the device memory";
-			break;
-		case DEVICE_STATE_FAILED:
-			*why = "the device failed";
-			break;
-		case DEVICE_STATE_IDLE:
-			*why = "the device was idle, and is not back yet";
-			break;
-		case DEVICE_STATE_READY:
-			if (facts->gpu.key_width == 0)
-				*why = facts->gpu.why_not ? facts->gpu.why_not : "these rows are not for a device";
-			else if ((facts->gpu.algorithms & (1u << algorithm->id)) == 0)
-				*why = "the device has no such algorithm";
-			else if (!algorithm_takes(algorithm, width_index(facts->gpu.key_width)))
-				*why = "it does not take keys of this width";
-			else if (!facts->gpu.keys_only && algorithm->keys_only)
-				*why = "it sorts keys only";
-			else if (facts->n > UINT32_MAX)
-				*why = "more than 2^32 - 1 rows";
-			else if (algorithm->by_value)
-				(void) range_fits(algorithm, facts, why);
-			break;
-	}
+	if (facts->device != DEVICE_STATE_READY)
+		*why = no_device[facts->device];
+	else if (facts->gpu.key_width == 0)
+		*why = facts->gpu.why_not ? facts->gpu.why_not : "these rows are not for a device";
+	else if ((facts->gpu.algorithms & (1u << algorithm->id)) == 0)
+		*why = "the device has no such algorithm";
+	else if (!algorithm_takes(algorithm, width_index(facts->gpu.key_width)))
+		*why = "it does not take keys of this width";
+	else if (!facts->gpu.keys_only && algorithm->keys_only)
+		*why = "it sorts keys only";
+	else if (facts->n > UINT32_MAX)
+		*why = "more than 2^32 - 1 rows";
+	else if (algorithm->by_value)
+		*why = why_not_by_value(algorithm, facts);
 	return *why == NULL;
 }
 
@@ -175,47 +161,27 @@ gpu_radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 	return gpusort_cost_at(costs->radix[facts->gpu.key_distribution][w], facts->n) * share;
 }
 
-static double
-gpu_merge_us(const GpusortCosts *costs, const RouteFacts *facts)
-{
-	return gpusort_cost_at(costs->merge[width_index(facts->gpu.key_width)], facts->n);
-}
-
-static double
-gpu_bucket_us(const GpusortCosts *costs, const RouteFacts *facts)
-{
-	return gpusort_cost_at(costs->bucket[facts->gpu.key_distribution][width_index(facts->gpu.key_width)], facts->n);
-}
-
-static double
-gpu_hp1_us(const GpusortCosts *costs, const RouteFacts *facts)
-{
-	return gpusort_cost_at(costs->hp1, facts->n);
-}
-
-/* Algorithms that auto never chooses have no curve; CPU kernels have model_predict_us(). */
-static double
-unknown_us(const GpusortCosts *costs, const RouteFacts *facts)
-{
-	(void) costs;
-	(void) facts;
-	return HUGE_VAL;
-}
-
-#define gpu_onehot_us	unknown_us
-#define gpu_hp_us		unknown_us
-#define gpu_hp0_us		unknown_us
-
 double
 gpu_sort_us(AlgorithmId id, const RouteFacts *facts)
 {
-#define ON_CPU(id, name)	[ALGORITHM_##id] = unknown_us,
-#define ON_GPU(id, name)	[ALGORITHM_##id] = name##_us,
-	static double (*const predict[ALGORITHM_COUNT]) (const GpusortCosts *, const RouteFacts *) = {
-		ALGORITHMS(ON_CPU, ON_GPU)
-	};
+	const GpusortCosts *costs = facts->gpu.costs;
+	int			w = width_index(facts->gpu.key_width);
 
-	return predict[id] (facts->gpu.costs, facts);
+	switch (id)
+	{
+		case ALGORITHM_GPU_RADIX:
+			return gpu_radix_us(costs, facts);
+		case ALGORITHM_GPU_MERGE:
+			return gpusort_cost_at(costs->merge[w], facts->n);
+		case ALGORITHM_GPU_BUCKET:
+			return gpusort_cost_at(costs->bucket[facts->gpu.key_distribution][w], facts->n);
+		case ALGORITHM_GPU_COUNTING:
+			return gpu_counting_us(costs, facts);
+		case ALGORITHM_GPU_HP1:
+			return gpusort_cost_at(costs->hp1, facts->n);
+		default:
+			return HUGE_VAL;
+	}
 }
 
 void

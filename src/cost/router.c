@@ -248,36 +248,20 @@ append(char *buf, const char *fmt,...)
 	va_end(args);
 }
 
-/* The device's state, for users. */
-static const char *
-device_words(DeviceState device)
-{
-	switch (device)
-	{
-		case DEVICE_STATE_NONE:
-			return "no device";
-		case DEVICE_STATE_OFF:
-			return "device off";
-		case DEVICE_STATE_FORBIDDEN:
-			return "device not allowed";
-		case DEVICE_STATE_BUSY:
-			return "device busy";
-		case DEVICE_STATE_FULL:
-			return "device memory full";
-		case DEVICE_STATE_FAILED:
-			return "device failed";
-		case DEVICE_STATE_IDLE:
-			return "device idle";
-		case DEVICE_STATE_READY:
-			return "device ready";
-	}
-	return "device unknown";
-}
-
 char *
 gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 					 char *buf)
 {
+	static const char *const device_words[] = {
+		[DEVICE_STATE_NONE] = "no device",
+		[DEVICE_STATE_OFF] = "device off",
+		[DEVICE_STATE_FORBIDDEN] = "device not allowed",
+		[DEVICE_STATE_BUSY] = "device busy",
+		[DEVICE_STATE_FULL] = "device memory full",
+		[DEVICE_STATE_FAILED] = "device failed",
+		[DEVICE_STATE_IDLE] = "device idle",
+		[DEVICE_STATE_READY] = "device ready"
+	};
 	int			bits = algorithm_on_gpu(decision->algorithm) ? facts->gpu.key_bits :
 		facts->end_bit - facts->begin_bit;
 
@@ -297,7 +281,7 @@ gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 	}
 	if (facts->bound != 0)
 		append(buf, ", first %zu wanted", facts->bound);
-	append(buf, ", %s", device_words(facts->device));
+	append(buf, ", %s", device_words[facts->device]);
 	if (facts->forced != NULL)
 	{
 		if (decision->forced_why_not == NULL)

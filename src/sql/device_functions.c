@@ -30,28 +30,15 @@ enum
 	COL_COUNT
 };
 
-static const char *
-service_state(DeviceServiceState state)
-{
-	switch (state)
-	{
-		case DEVICE_SERVICE_DOWN:
-			return "down";
-		case DEVICE_SERVICE_STARTING:
-			return "starting";
-		case DEVICE_SERVICE_READY:
-			return "ready";
-		case DEVICE_SERVICE_LEAVING:
-			return "leaving";
-		case DEVICE_SERVICE_IDLE:
-			return "idle";
-		case DEVICE_SERVICE_OFF:
-			return "off";
-		case DEVICE_SERVICE_NONE:
-			return "none";
-	}
-	return "unknown";
-}
+static const char *const service_states[] = {
+	[DEVICE_SERVICE_DOWN] = "down",
+	[DEVICE_SERVICE_STARTING] = "starting",
+	[DEVICE_SERVICE_READY] = "ready",
+	[DEVICE_SERVICE_LEAVING] = "leaving",
+	[DEVICE_SERVICE_IDLE] = "idle",
+	[DEVICE_SERVICE_OFF] = "off",
+	[DEVICE_SERVICE_NONE] = "none"
+};
 
 /* When does the service look for a device again? */
 static const char *
@@ -77,11 +64,11 @@ gpusort_device_words(void)
 		return device_service_why_none();
 	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
 	if (state == DEVICE_SERVICE_READY || device_shared->absence.why_not[0] == '\0')
-		return service_state(state);
+		return service_states[state];
 	/* file names only for roles that may see gpusort.device_library */
 	if (device_shared->absence.detail[0] != '\0' && has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
 		detail = psprintf(": %.*s", (int) sizeof(device_shared->absence.detail) - 1, device_shared->absence.detail);
-	return psprintf("%s: %.*s%s%s", service_state(state),
+	return psprintf("%s: %.*s%s%s", service_states[state],
 					(int) sizeof(device_shared->absence.why_not) - 1, device_shared->absence.why_not, detail,
 					state == DEVICE_SERVICE_NONE ? retry_words() : "");
 }
