@@ -2,17 +2,17 @@
  * array_function.c
  *	  gpusort_array(anyarray, algorithm): sorts an array with one algorithm.
  *
- * The elements become (key, rid) records, where rid is the element's position.  The
- * kernel sorts the records, and the original elements are gathered in that order.
- * Values are not decoded from keys, because a normalized key does not distinguish -0
- * from +0, or two NaNs.
+ * The elements become normalized keys, and these become (key, rid) records, where rid is
+ * the element's position.  The kernel sorts the records, and the original elements are
+ * gathered in that order.  Values are not decoded from keys, because a normalized key does
+ * not distinguish -0 from +0, or two NaNs.
  *
- * Keys are narrowed: the smallest normalized key is subtracted, and only the bits of
- * the largest difference are significant.  Records are packed into 8 bytes if key and
- * rid fit; only wide ranges of 8-byte types need 16 bytes.
+ * Keys are narrowed: the smallest one is subtracted, and only the bits of the largest
+ * difference are significant.  Records take the place of the keys, 8 bytes each, if key
+ * and rid fit; only wide ranges of 8-byte types need 16 bytes.
  *
  * Memory: the records and the kernel's scratch live in the function's memory context,
- * 16 to 48 bytes per element.  work_mem does not apply, as it does not to the array.
+ * 16 to 56 bytes per element.  work_mem does not apply, as it does not to the array.
  *
  * GPU algorithms sort through the device service.  If an algorithm that the user named
  * cannot sort the array, that is an error; if auto chose it, the CPU sorts.
@@ -28,6 +28,7 @@
 #include "key/key.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
+#include "port/pg_bitutils.h"
 #include "service/service.h"
 #include "sql/sql_functions.h"
 #include "utils/array.h"
@@ -37,50 +38,153 @@
 SQL_FUNCTION(gpusort_array);
 
 /* The values of the array, without NULLs */
-typedef struct ArrayValues
+typedef struct ArraySort
 {
 	const char *data;
+	char	   *out;			/* the sorted values */
 	Oid			type;			/* INT2OID, INT4OID, INT8OID, FLOAT4OID, FLOAT8OID */
 	int16		width;			/* bytes per value */
 	size_t		n;
-	uint64		min;			/* smallest normalized key */
-} ArrayValues;
-
-/* Range and presortedness of the normalized keys, found by one pass */
-typedef struct NormkeySummary
-{
-	uint64		min;
-	uint64		max;
-	size_t		descents;
-	size_t		ascents;
-	uint64		last;			/* normalized key of the previous element */
-} NormkeySummary;
+	uint64	   *keys;			/* normalized keys */
+	uint64		min;			/* the smallest one */
+} ArraySort;
 
 /* Elements between two checks for interrupts */
 #define ARRAY_CHUNK		((size_t) 1 << 18)
 
-/* The normalized key of element i */
+static void *
+alloc_aligned(size_t size)
+{
+	char	   *p = MemoryContextAllocHuge(CurrentMemoryContext, size + 64);
+
+	return (void *) TYPEALIGN(64, p);
+}
+
+/* The narrowed key of element i */
 static inline uint64
-array_normkey_at(const char *data, Oid type, size_t i)
+key_at(const ArraySort *sort, size_t i)
+{
+	return sort->keys[i] - sort->min;
+}
+
+/* Writes element rid at this position of the result. */
+static inline void
+put_element(const ArraySort *sort, size_t at, uint32 rid)
+{
+	switch (sort->width)
+	{
+		case 2:
+			((int16 *) sort->out)[at] = ((const int16 *) sort->data)[rid];
+			break;
+		case 4:
+			((int32 *) sort->out)[at] = ((const int32 *) sort->data)[rid];
+			break;
+		default:
+			((int64 *) sort->out)[at] = ((const int64 *) sort->data)[rid];
+			break;
+	}
+}
+
+/* Writes the integer of a narrowed key at this position of the result. */
+static inline void
+put_integer(const ArraySort *sort, size_t at, uint64 key)
+{
+	uint64		normkey = key + sort->min;
+
+	if (sort->type == INT8OID)
+		((uint64 *) sort->out)[at] = normkey ^ (UINT64CONST(1) << 63);
+	else if (sort->type == INT4OID)
+		((uint32 *) sort->out)[at] = (uint32) normkey ^ 0x80000000U;
+	else
+		((int16 *) sort->out)[at] = (int16) (int32) ((uint32) normkey ^ 0x80000000U);
+}
+
+static void
+cannot_sort(const RouteFacts *facts, const Algorithm *asked, const char *why)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("algorithm \"%s\" cannot sort this array", asked->name),
+			 errdetail("The array has %zu elements and %d significant key bits: %s.",
+					   facts->n, facts->end_bit - facts->begin_bit, why),
+			 errhint("Use \"auto\" to have an algorithm chosen.")));
+}
+
+/* ------------------------------------------------------------------------
+ * Keys
+ * ------------------------------------------------------------------------
+ */
+
+/* Makes the normalized keys of the elements [from, to). */
+static void
+make_array_keys(const ArraySort *sort, size_t from, size_t to)
 {
 	static const KeyBufferColumn ascending;
 
-#define ELEMENT_NORMKEY(kind, type) \
-	normkey_at(&ascending, NO_KEY_MAKER, kind, 0, data + i * sizeof(type), sizeof(type), NULL)
-	switch (type)
+#define MAKE_KEYS(kind, type) \
+	for (size_t i = from; i < to; i++) \
+		sort->keys[i] = normkey_at(&ascending, NO_KEY_MAKER, kind, 0, sort->data + i * sizeof(type), \
+								   sizeof(type), NULL)
+	switch (sort->type)
 	{
 		case INT2OID:
-			return ELEMENT_NORMKEY(KEY_INT2, int16);
+			MAKE_KEYS(KEY_INT2, int16);
+			break;
 		case INT4OID:
-			return ELEMENT_NORMKEY(KEY_INT4, int32);
+			MAKE_KEYS(KEY_INT4, int32);
+			break;
 		case INT8OID:
-			return ELEMENT_NORMKEY(KEY_INT8, int64);
+			MAKE_KEYS(KEY_INT8, int64);
+			break;
 		case FLOAT4OID:
-			return ELEMENT_NORMKEY(KEY_FLOAT4, float4);
+			MAKE_KEYS(KEY_FLOAT4, float4);
+			break;
 		default:
-			Assert(type == FLOAT8OID);
-			return ELEMENT_NORMKEY(KEY_FLOAT8, float8);
+			Assert(sort->type == FLOAT8OID);
+			MAKE_KEYS(KEY_FLOAT8, float8);
+			break;
 	}
+}
+
+/* Makes all keys, and the facts that do not depend on the records. */
+static void
+normalize(ArraySort *sort, RouteFacts *facts)
+{
+	int			rid_bits = pg_leftmost_one_pos64(sort->n - 1) + 1;
+	uint64		min = PG_UINT64_MAX;
+	uint64		max = 0;
+	int			key_bits;
+
+	memset(facts, 0, sizeof(*facts));
+	sort->keys = alloc_aligned(sort->n * sizeof(uint64));
+	for (size_t from = 0; from < sort->n; from += ARRAY_CHUNK)
+	{
+		size_t		to = Min(sort->n, from + ARRAY_CHUNK);
+		uint64		last;
+
+		CHECK_FOR_INTERRUPTS();
+		make_array_keys(sort, from, to);
+		last = sort->keys[from > 0 ? from - 1 : 0];
+		for (size_t i = from; i < to; i++)
+		{
+			uint64		key = sort->keys[i];
+
+			min = Min(min, key);
+			max = Max(max, key);
+			facts->descents += key < last;
+			facts->ascents += key > last;
+			last = key;
+		}
+	}
+	sort->min = min;
+	key_bits = pg_leftmost_one_pos64((max - min) | 1) + 1;
+	facts->n = sort->n;
+	facts->rids_ascending = true;
+	facts->format = key_bits + rid_bits <= 64 ? SORT_REC_PACKED : SORT_REC_64;
+	facts->begin_bit = facts->format != SORT_REC_PACKED ? 0 : key_bits <= 32 ? 32 : rid_bits;
+	facts->end_bit = facts->begin_bit + key_bits;
+	facts->key_range = max - min == PG_UINT64_MAX ? PG_UINT64_MAX : max - min + 1;
+	facts->order_known = true;
 }
 
 /* ------------------------------------------------------------------------
@@ -96,21 +200,35 @@ array_normkey_at(const char *data, Oid type, size_t i)
  * ------------------------------------------------------------------------
  */
 
+static uint8 *
+make_bitmap(uint64 bits)
+{
+	return palloc_extended(bits / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+}
+
+/* Sets a bit; false if it was set. */
+static inline bool
+is_first(uint8 *bitmap, uint64 bit)
+{
+	uint8		mask = (uint8) (1 << (bit % 8));
+	bool		first = (bitmap[bit / 8] & mask) == 0;
+
+	bitmap[bit / 8] |= mask;
+	return first;
+}
+
 /* Are all values distinct?  The key range fits gpu_hp1. */
 static bool
-all_distinct(const ArrayValues *values, uint64 range)
+all_distinct(const ArraySort *sort, uint64 range)
 {
-	uint8	   *seen = palloc_extended(range / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	uint8	   *seen = make_bitmap(range);
 	bool		distinct = true;
 
-	for (size_t i = 0; i < values->n && distinct; i++)
+	for (size_t i = 0; i < sort->n && distinct; i++)
 	{
-		uint64		v = array_normkey_at(values->data, values->type, i) - values->min;
-
-		if (i % (1 << 18) == 0)
+		if (i % ARRAY_CHUNK == 0)
 			CHECK_FOR_INTERRUPTS();
-		distinct = (seen[v / 8] & (1 << (v % 8))) == 0;
-		seen[v / 8] |= (uint8) (1 << (v % 8));
+		distinct = is_first(seen, key_at(sort, i));
 	}
 	pfree(seen);
 	return distinct;
@@ -118,15 +236,13 @@ all_distinct(const ArrayValues *values, uint64 range)
 
 /* Sets the GPU's facts, for the algorithm that the user named, or for any if NULL. */
 static void
-array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts *facts)
+array_device_facts(const ArraySort *sort, const Algorithm *asked, RouteFacts *facts)
 {
-	int			bits = facts->end_bit - facts->begin_bit;
-	bool		floats = values->type == FLOAT4OID || values->type == FLOAT8OID;
+	bool		floats = sort->type == FLOAT4OID || sort->type == FLOAT8OID;
 	bool		keys_only = asked != NULL && asked->keys_only;
 	const char *why;
 
-	facts->device = asked != NULL && algorithm_on_gpu(asked) ?
-		device_bring_back(DEVICE_FORCED_PATIENCE_US) : device_state();
+	facts->device = asked != NULL ? device_bring_back(DEVICE_FORCED_PATIENCE_US) : device_state();
 	if (facts->device != DEVICE_STATE_READY)
 		return;
 	if (keys_only && floats)
@@ -134,41 +250,35 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 		facts->gpu.why_not = "it sorts keys only, and a float cannot be made from its key";
 		return;
 	}
-	facts->gpu.key_width = bits <= 32 ? 32 : 64;
-	facts->gpu.key_bits = bits;
+	facts->gpu.key_bits = facts->end_bit - facts->begin_bit;
+	facts->gpu.key_width = facts->gpu.key_bits <= 32 ? 32 : 64;
 	facts->gpu.keys_only = keys_only;
 	facts->gpu.keys_back = keys_only;
 	facts->gpu.algorithms = device_algorithms();
 	device_learn_facts(facts, NULL, NULL);
-	if (keys_only)
-	{
-		/* all_distinct() reads all values, so it is called only if it decides */
-		facts->gpu.distinct = true;
-		if (gpu_fits(asked, facts, &why))
-			facts->gpu.distinct = asked->distinct &&
-				all_distinct(values, facts->key_range);
-	}
+	/* all_distinct() reads all keys, so it is called only if it decides */
+	facts->gpu.distinct = keys_only;
+	if (keys_only && gpu_fits(asked, facts, &why))
+		facts->gpu.distinct = asked->distinct && all_distinct(sort, facts->key_range);
 }
 
 static bool
-send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec, KeyCheck *check)
+send_keys(const ArraySort *sort, DeviceJob *job, const DeviceJobSpec *spec, KeyCheck *check)
 {
 	size_t		per_chunk = key_chunk_rows(spec);
 
-	for (size_t start = 0; start < values->n; start += per_chunk)
+	for (size_t start = 0; start < sort->n; start += per_chunk)
 	{
 		KeyChunk	chunk;
 
-		if (!key_chunk_next_up(job, spec, Min(per_chunk, values->n - start), &chunk))
+		if (!key_chunk_next_up(job, spec, Min(per_chunk, sort->n - start), &chunk))
 			return false;
 		for (uint32 i = 0; i < chunk.rows; i++)
 		{
-			uint64		key = array_normkey_at(values->data, values->type, start + i) - values->min;
-
 			if (spec->key_width == 32)
-				((uint32 *) chunk.keys)[i] = (uint32) key;
+				((uint32 *) chunk.keys)[i] = (uint32) key_at(sort, start + i);
 			else
-				((uint64 *) chunk.keys)[i] = key;
+				((uint64 *) chunk.keys)[i] = key_at(sort, start + i);
 			if (chunk.rids != NULL)
 				chunk.rids[i] = (uint32) (start + i);
 		}
@@ -181,69 +291,35 @@ send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec
 	return !job->failed;
 }
 
-static void
-put_integer(const ArrayValues *values, uint64 key, char *out, size_t i)
-{
-	uint64		normkey = key + values->min;
-
-	if (values->type == INT8OID)
-		((uint64 *) out)[i] = normkey ^ (UINT64CONST(1) << 63);
-	else if (values->type == INT4OID)
-		((uint32 *) out)[i] = (uint32) normkey ^ 0x80000000U;
-	else
-		((int16 *) out)[i] = (int16) (int32) ((uint32) normkey ^ 0x80000000U);
-}
-
-/* Is this rid valid and seen for the first time? */
-static inline bool
-is_new_rid(const ArrayValues *values, uint8 *seen, uint32 rid)
-{
-	uint8		bit = (uint8) (1 << (rid % 8));
-
-	if (rid >= values->n || (seen[rid / 8] & bit) != 0)
-		return false;
-	seen[rid / 8] |= bit;
-	return true;
-}
-
 /* Writes a chunk's values from position at; false if a rid is invalid or repeats. */
 static bool
-take_array_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const KeyChunk *chunk,
-		   size_t at, uint8 *seen, char *out)
+put_chunk(const ArraySort *sort, const DeviceJobSpec *spec, const KeyChunk *chunk, size_t at, uint8 *seen)
 {
-	const uint32 *rids = chunk->rids;
-
 	for (uint32 i = 0; i < chunk->rows; i++)
 	{
-		if (rids == NULL)
-			put_integer(values, spec->key_width == 32 ? ((const uint32 *) chunk->keys)[i] :
-						((const uint64 *) chunk->keys)[i], out, at + i);
-		else if (!is_new_rid(values, seen, rids[i]))
+		if (chunk->rids == NULL)
+			put_integer(sort, at + i, spec->key_width == 32 ? ((const uint32 *) chunk->keys)[i] :
+						((const uint64 *) chunk->keys)[i]);
+		else if (chunk->rids[i] >= sort->n || !is_first(seen, chunk->rids[i]))
 			return false;
-		else if (values->width == sizeof(int64))
-			((int64 *) out)[at + i] = ((const int64 *) values->data)[rids[i]];
-		else if (values->width == sizeof(int32))
-			((int32 *) out)[at + i] = ((const int32 *) values->data)[rids[i]];
 		else
-			((int16 *) out)[at + i] = ((const int16 *) values->data)[rids[i]];
+			put_element(sort, at + i, chunk->rids[i]);
 	}
 	return true;
 }
 
 static void
-receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec,
-			   KeyCheck *check, char *out)
+receive_values(const ArraySort *sort, DeviceJob *job, const DeviceJobSpec *spec, KeyCheck *check)
 {
 	size_t		done = 0;
 	KeyChunk	chunk;
-	uint8	   *seen = spec->keys_only ? NULL :
-		palloc_extended(values->n / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	uint8	   *seen = spec->keys_only ? NULL : make_bitmap(sort->n);
 
-	while (key_chunk_next_down(job, spec, values->n, done, &chunk))
+	while (key_chunk_next_down(job, spec, sort->n, done, &chunk))
 	{
 		if ((spec->want_keys && !device_check_keys(check, chunk.keys, NULL, spec->key_width, chunk.rows,
-												   done + chunk.rows == values->n)) ||
-			!take_array_chunk(values, spec, &chunk, done, seen, out))
+												   done + chunk.rows == sort->n)) ||
+			!put_chunk(sort, spec, &chunk, done, seen))
 		{
 			device_job_fail(job, "the device returned keys or rows that are not the array's");
 			return;
@@ -255,12 +331,11 @@ receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *s
 }
 
 /*
- * Sorts the values by the decision's GPU algorithm and writes them to out.  Returns NULL,
- * or the reason why it failed; out is undefined then.
+ * Sorts the values by the decision's GPU algorithm.  Returns NULL, or the reason why it
+ * failed; sort->out is undefined then.
  */
 static const char *
-array_device_sort(const ArrayValues *values, RouteFacts *facts,
-				  const RouteDecision *decision, char *out)
+run_device_job(const ArraySort *sort, RouteFacts *facts, const RouteDecision *decision)
 {
 	DeviceJobSpec spec = {0};
 	KeyCheck	check = {0};
@@ -268,7 +343,7 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 	const char *why = NULL;
 
 	spec.mode = DEVICE_KEYS;
-	spec.max_rows = values->n;
+	spec.max_rows = sort->n;
 	device_route_job(facts, decision, &spec);
 	if (!job_secret_make(&check.secret))
 		return "the server has no random numbers";
@@ -279,8 +354,8 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 		(void) gpu_fits(decision->algorithm, facts, &why);
 		return why;
 	}
-	if (send_values(values, job, &spec, &check))
-		receive_values(values, job, &spec, &check, out);
+	if (send_keys(sort, job, &spec, &check))
+		receive_values(sort, job, &spec, &check);
 	if (!job->failed)
 		device_learn_job(job, facts, algorithm_by_name(job->times.algorithm), true);
 	else
@@ -293,102 +368,35 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 	return why;
 }
 
+/*
+ * Sorts on a GPU if the user named a GPU algorithm, or named none and the router chooses
+ * one.  False: the CPU must sort.
+ */
+static bool
+sort_on_device(const ArraySort *sort, RouteFacts facts, const Algorithm *asked)
+{
+	RouteDecision decision;
+	const char *why;
+
+	if (asked != NULL && !algorithm_on_gpu(asked))
+		return false;
+	facts.forced = asked;
+	array_device_facts(sort, asked, &facts);
+	gpusort_route_decide(&facts, &decision);
+	if (decision.forced_why_not != NULL)
+		cannot_sort(&facts, asked, decision.forced_why_not);
+	if (!algorithm_on_gpu(decision.algorithm))
+		return false;
+	why = run_device_job(sort, &facts, &decision);
+	if (why != NULL && asked != NULL)
+		cannot_sort(&facts, asked, why);
+	return why == NULL;
+}
+
 /* ------------------------------------------------------------------------
  * Sorting on the CPU, and the SQL function
  * ------------------------------------------------------------------------
  */
-
-/* Runs stmt with a constant type t, so that array_normkey_at() is inlined without its switch. */
-#define FOR_TYPE(type, stmt) \
-	switch (type) \
-	{ \
-		case INT2OID: { const Oid t = INT2OID; stmt; break; } \
-		case INT4OID: { const Oid t = INT4OID; stmt; break; } \
-		case INT8OID: { const Oid t = INT8OID; stmt; break; } \
-		case FLOAT4OID: { const Oid t = FLOAT4OID; stmt; break; } \
-		default: { const Oid t = FLOAT8OID; stmt; break; } \
-	}
-
-static pg_attribute_always_inline void
-summarize_as(const char *data, Oid type, size_t from, size_t to, NormkeySummary *sum)
-{
-	uint64		last = from == 0 ? array_normkey_at(data, type, 0) : sum->last;
-	uint64		min = from == 0 ? last : sum->min;
-	uint64		max = from == 0 ? last : sum->max;
-	size_t		descents = 0;
-	size_t		ascents = 0;
-
-	for (size_t i = from; i < to; i++)
-	{
-		uint64		normkey = array_normkey_at(data, type, i);
-
-		min = Min(min, normkey);
-		max = Max(max, normkey);
-		descents += normkey < last;
-		ascents += normkey > last;
-		last = normkey;
-	}
-	sum->min = min;
-	sum->max = max;
-	sum->descents += descents;
-	sum->ascents += ascents;
-	sum->last = last;
-}
-
-static pg_attribute_always_inline void
-pack_as(const char *data, Oid type, size_t from, size_t to, uint64 min, int shift,
-		uint64 *recs)
-{
-	for (size_t i = from; i < to; i++)
-		recs[i] = (array_normkey_at(data, type, i) - min) << shift | i;
-}
-
-static pg_attribute_always_inline void
-widen_as(const char *data, Oid type, size_t from, size_t to, uint64 min,
-		 SortRec64 *recs)
-{
-	for (size_t i = from; i < to; i++)
-	{
-		recs[i].key = array_normkey_at(data, type, i) - min;
-		recs[i].rid = (uint32) i;
-		recs[i].pad = 0;
-	}
-}
-
-/* Writes the elements [from, to) of the result. */
-static void
-gather_elements(const char *data, int16 width, const SortProblem *problem, size_t from, size_t to,
-				char *out)
-{
-	const uint64 rid_mask = problem->begin_bit < 64 ? (UINT64CONST(1) << problem->begin_bit) - 1 : 0;
-
-	for (size_t i = from; i < to; i++)
-	{
-		uint32		rid = problem->format == SORT_REC_PACKED ?
-			(uint32) (((uint64 *) problem->result)[i] & rid_mask) :
-			((SortRec64 *) problem->result)[i].rid;
-
-		switch (width)
-		{
-			case 2:
-				((int16 *) out)[i] = ((const int16 *) data)[rid];
-				break;
-			case 4:
-				((int32 *) out)[i] = ((const int32 *) data)[rid];
-				break;
-			default:
-				((int64 *) out)[i] = ((const int64 *) data)[rid];
-				break;
-		}
-	}
-}
-
-/* Bits that hold v; at least 1. */
-static inline int
-bits_for(uint64 v)
-{
-	return v > 1 ? 64 - __builtin_clzll(v) : 1;
-}
 
 /* Callback of kernels.  An error leaves the kernel by longjmp, which kernels allow. */
 static bool
@@ -398,141 +406,63 @@ array_interrupted(void *arg)
 	return false;
 }
 
+/* Makes the records of the keys; packed records take their place. */
 static void *
-alloc_records(size_t size)
+make_array_records(const ArraySort *sort, const RouteFacts *facts)
 {
-	char	   *p = MemoryContextAllocHuge(CurrentMemoryContext, size + 64);
+	SortRec64  *recs;
 
-	return (void *) TYPEALIGN(64, p);
-}
-
-static void
-cannot_sort(const RouteFacts *facts, const Algorithm *asked, const char *why)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("algorithm \"%s\" cannot sort this array", asked->name),
-			 errdetail("The array has %zu elements and %d significant key bits: %s.",
-					   facts->n, facts->end_bit - facts->begin_bit, why),
-			 errhint("Use \"auto\" to have an algorithm chosen.")));
-}
-
-/* The facts that do not depend on the records. */
-static void
-fill_facts(size_t n, const NormkeySummary *sum, RouteFacts *facts)
-{
-	int			rid_bits = bits_for(n - 1);
-	int			key_bits = bits_for(sum->max - sum->min);
-
-	memset(facts, 0, sizeof(*facts));
-	facts->n = n;
-	facts->rids_ascending = true;
-	if (key_bits + rid_bits <= 64)
+	if (facts->format == SORT_REC_PACKED)
 	{
-		facts->format = SORT_REC_PACKED;
-		facts->begin_bit = key_bits <= 32 ? 32 : rid_bits;
+		for (size_t i = 0; i < sort->n; i++)
+			sort->keys[i] = key_at(sort, i) << facts->begin_bit | i;
+		return sort->keys;
 	}
-	else
-		facts->format = SORT_REC_64;
-	facts->end_bit = facts->begin_bit + key_bits;
-	facts->key_range = sum->max - sum->min == PG_UINT64_MAX ?
-		PG_UINT64_MAX : sum->max - sum->min + 1;
-	facts->order_known = true;
-	facts->descents = sum->descents;
-	facts->ascents = sum->ascents;
+	recs = alloc_aligned(sort->n * sizeof(SortRec64));
+	for (size_t i = 0; i < sort->n; i++)
+	{
+		recs[i].key = key_at(sort, i);
+		recs[i].rid = (uint32) i;
+		recs[i].pad = 0;
+	}
+	return recs;
 }
 
-/*
- * Sorts on a GPU if the user named a GPU algorithm, or named none and the router chooses
- * one.  False: the CPU must sort.
- */
-static bool
-sort_array_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
-			   const Algorithm *asked, char *out)
-{
-	RouteFacts	facts = *cpu_facts;
-	RouteDecision decision;
-	const char *why;
-
-	if (asked != NULL && !algorithm_on_gpu(asked))
-		return false;
-	facts.forced = asked;
-	array_device_facts(values, asked, &facts);
-	gpusort_route_decide(&facts, &decision);
-	if (decision.forced_why_not != NULL)
-		cannot_sort(&facts, asked, decision.forced_why_not);
-	if (!algorithm_on_gpu(decision.algorithm))
-		return false;
-	why = array_device_sort(values, &facts, &decision, out);
-	if (why != NULL && asked != NULL)
-		cannot_sort(&facts, asked, why);
-	return why == NULL;
-}
-
-/* Chooses the CPU algorithm: the one that the user named, or the router's choice. */
-static const Algorithm *
-choose_algorithm(RouteFacts *facts, const void *recs, const Algorithm *asked)
-{
-	RouteDecision decision;
-
-	if (asked != NULL)
-		facts->forced = asked;
-	else
-		gpusort_route_sample(facts, recs);
-	gpusort_route_decide(facts, &decision);
-	if (decision.forced_why_not != NULL)
-		cannot_sort(facts, asked, decision.forced_why_not);
-	return decision.algorithm;
-}
-
-/*
- * Sorts the n elements at data and writes them, in order, at out.
- */
 static void
-sort_elements(const char *data, Oid type, int16 width, size_t n,
-			  const Algorithm *asked, char *out)
+sort_values(ArraySort *sort, const Algorithm *asked)
 {
-	ArrayValues values = {data, type, width, n, 0};
-	NormkeySummary sum = {0};
 	RouteFacts	facts;
+	RouteDecision decision;
 	SortProblem problem;
-	const Algorithm *algorithm;
+	const SortKernel *kernel;
 
-	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
-	{
-		CHECK_FOR_INTERRUPTS();
-		FOR_TYPE(type, summarize_as(data, t, i, Min(n, i + ARRAY_CHUNK), &sum));
-	}
-	values.min = sum.min;
-	fill_facts(n, &sum, &facts);
+	normalize(sort, &facts);
 	device_learn_cpu_facts(&facts);
-	if (sort_array_on_device(&values, &facts, asked, out))
+	if (sort_on_device(sort, facts, asked))
 		return;
 
 	gpusort_route_problem(&facts, &problem);
 	problem.interrupted = array_interrupted;
-	problem.recs = alloc_records(n * sort_rec_size(facts.format));
-	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
+	problem.recs = make_array_records(sort, &facts);
+	facts.forced = asked;
+	if (asked == NULL)
+		gpusort_route_sample(&facts, problem.recs);
+	gpusort_route_decide(&facts, &decision);
+	if (decision.forced_why_not != NULL)
+		cannot_sort(&facts, asked, decision.forced_why_not);
+	kernel = decision.algorithm->kernel;
+	problem.scratch = alloc_aligned(kernel->scratch_bytes(&problem));
+	if (kernel->run(&problem) != SORT_OK)
+		elog(ERROR, "algorithm \"%s\" refused a problem that it had accepted", decision.algorithm->name);
+
+	for (size_t i = 0; i < sort->n; i++)
 	{
-		size_t		end = Min(n, i + ARRAY_CHUNK);
+		uint32		rid;
 
-		CHECK_FOR_INTERRUPTS();
-		if (facts.format == SORT_REC_PACKED)
-			FOR_TYPE(type, pack_as(data, t, i, end, sum.min, facts.begin_bit, problem.recs))
-		else
-			FOR_TYPE(type, widen_as(data, t, i, end, sum.min, problem.recs));
-	}
-
-	algorithm = choose_algorithm(&facts, problem.recs, asked);
-	problem.scratch = alloc_records(algorithm->kernel->scratch_bytes(&problem));
-	if (algorithm->kernel->run(&problem) != SORT_OK)
-		elog(ERROR, "algorithm \"%s\" refused a problem that it had accepted",
-			 algorithm->name);
-
-	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gather_elements(data, width, &problem, i, Min(n, i + ARRAY_CHUNK), out);
+		if (i % ARRAY_CHUNK == 0)
+			CHECK_FOR_INTERRUPTS();
+		(void) sort_rec_get(problem.result, facts.format, facts.begin_bit, i, &rid);
+		put_element(sort, i, rid);
 	}
 }
 
@@ -570,7 +500,6 @@ gpusort_array(PG_FUNCTION_ARGS)
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
 	const Algorithm *asked = gpusort_algorithm_from_name(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	Oid			base = sortable_base_type(ARR_ELEMTYPE(array));
-	int16		width = get_typlen(base);
 	uint32		n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 	size_t		nvalues = n;
 	ArrayType  *result;
@@ -601,8 +530,11 @@ gpusort_array(PG_FUNCTION_ARGS)
 			bitmap[nvalues / 8] = (1 << (nvalues % 8)) - 1;
 	}
 	if (nvalues > 1)
-		sort_elements(ARR_DATA_PTR(array), base, width, nvalues, asked,
-					  ARR_DATA_PTR(result));
+	{
+		ArraySort	sort = {ARR_DATA_PTR(array), ARR_DATA_PTR(result), base, get_typlen(base), nvalues};
+
+		sort_values(&sort, asked);
+	}
 
 	PG_FREE_IF_COPY(array, 0);
 	PG_RETURN_ARRAYTYPE_P(result);
