@@ -81,6 +81,13 @@
 typedef struct CostKeys
 {
 	int			bits;			/* width of a row's normalized key */
+
+	/*
+	 * width of the key of rows that several processes send to a device: the
+	 * columns up to the first inexact one, and a word of that; 0: not
+	 * possible
+	 */
+	int			device_bits;
 	int			computed;		/* columns whose keys a function computes */
 	bool		needs_comparator;	/* values are ordered by the comparator */
 	bool		inexact;		/* equal keys may belong to different values */
@@ -90,16 +97,26 @@ typedef struct CostKeys
 static void
 sum_keys(const SortCostFacts *facts, CostKeys *sum)
 {
+	bool		same = true;
+
 	memset(sum, 0, sizeof(*sum));
 	for (int i = 0; i < facts->nkeys; i++)
 	{
 		KeyKind		kind = facts->keys[i].kind;
+		int			word_bits = key_traits[kind].wide ? 64 : 32;
 
-		sum->bits += key_traits[kind].words * (key_traits[kind].wide ? 64 : 32);
+		sum->bits += key_traits[kind].words * word_bits;
+		if (!sum->inexact)
+		{
+			sum->device_bits += (key_traits[kind].exact ? key_traits[kind].words : 1) * word_bits;
+			same &= key_traits[kind].same_in_processes;
+		}
 		sum->computed += key_traits[kind].computed ? 1 : 0;
 		sum->needs_comparator |= key_traits[kind].needs_comparator;
 		sum->inexact |= !key_traits[kind].exact;
 	}
+	if (!same || sum->device_bits > 128)
+		sum->device_bits = 0;
 }
 
 /* Bytes of a row's key. */
@@ -388,25 +405,6 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 		sent * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
 }
 
-/* Width of the key of rows that several processes send to a device; 0: not possible. */
-static int
-device_key_bits(const SortCostFacts *facts, bool *resolver)
-{
-	int			bits = 0;
-
-	*resolver = false;
-	for (int i = 0; i < facts->nkeys && !*resolver; i++)
-	{
-		KeyKind		kind = facts->keys[i].kind;
-
-		if (!key_traits[kind].same_in_processes)
-			return 0;
-		*resolver = !key_traits[kind].exact;
-		bits += (*resolver ? 1 : key_traits[kind].words) * (key_traits[kind].wide ? 64 : 32);
-	}
-	return bits <= 128 ? bits : 0;
-}
-
 /*
  * Cost if all participants send their rows to a device and the leader returns
  * them; false if that is not possible.  forced: even if participants would drop duplicates
@@ -427,10 +425,9 @@ cost_of_device(const SortCostFacts *facts, int workers, bool leader, bool forced
 	RouteFacts	gpu;
 	CostKeys	keys;
 	double		back;
-	bool		resolver;
 
 	sum_keys(facts, &keys);
-	keys.bits = device_key_bits(facts, &resolver);
+	keys.bits = keys.device_bits;
 	sent.keys_only = false;
 	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&sent, &keys, n, present, &gpu))
 		return false;
@@ -441,7 +438,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool leader, bool forced
 	back = gpu.gpu.drop ? gpu.gpu.rows_back : n;
 	if (gpu_choose(&gpu, &gpu_us) == NULL)
 		return false;
-	if (resolver)
+	if (keys.inexact)
 		row_ns += RESOLVE_NS;
 	if (gpu.gpu.drop)
 		row_ns += CHECK_GROUP_NS;
