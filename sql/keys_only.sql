@@ -204,8 +204,14 @@ SELECT run_keys(8) = run_keys(1) AS one, run_keys(8) = replace(run_keys(0), 'fal
 SELECT result FROM check_sort('SELECT md5(string_agg(i4::text, '','')) FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x');
 RESET max_parallel_workers;
 -- scanned again
-SELECT result FROM check_sort('SELECT g, s.c, s.n FROM generate_series(1, 3) g, LATERAL (SELECT count(*) AS n, max(x.i4) AS c
-	FROM (SELECT i4 FROM many WHERE i2 % 4 = g ORDER BY i4 OFFSET 1) x) s ORDER BY 1');
+SET enable_material = off;
+SELECT result, sends_keys('SELECT g, s.n FROM generate_series(1, 3) g, LATERAL (SELECT count(x.i4) FILTER (WHERE x.i4 > g) AS n
+	FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x) s') FROM check_sort('SELECT g, s.n FROM generate_series(1, 3) g,
+	LATERAL (SELECT count(x.i4) FILTER (WHERE x.i4 > g) AS n FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x) s ORDER BY 1');
+RESET enable_material;
+-- EXPLAIN counts the rows that an aggregate skips, also the NULL
+SELECT (executed_sort(q) #>> '{Plans,0,Actual Rows}')::numeric::int AS "rows" FROM unnest(ARRAY['SELECT count(DISTINCT i4) FROM many',
+	'SELECT count(DISTINCT i4) FROM many WHERE i4 IS NOT NULL']) q;
 DROP FUNCTION sends_keys, run_keys;
 DROP TABLE many;
 DROP TABLE bare;

@@ -502,9 +502,6 @@ offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
 	peer.own = path->total_cost - grouping->input->total_cost;
 	peer.us = sort.serial_us + aggregate_us;
 	input = sort_offer_path(root, rel, &sort, &peer);
-	/* GpuSort Aggregate stands above an exchange only, and PostgreSQL's would sort again */
-	if (!sort.exchanges)
-		return;
 	ours = (Path *) create_agg_path(root, rel, input, rel->reltarget, AGG_PLAIN, AGGSPLIT_SIMPLE, NIL,
 									(List *) extra->havingQual, &grouping->costs, 1);
 	ours->startup_cost = ours->total_cost = input->total_cost + peer_cost(&peer, aggregate_us);

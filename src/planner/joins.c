@@ -191,7 +191,7 @@ find_side(const MergeOrder *order, RelOptInfo *rel, List *pathkeys, Side *side)
 }
 
 static Path *
-side_path(const MergeOrder *order, Side *side, const Peer *peer)
+side_path(const MergeOrder *order, const Side *side, const Peer *peer)
 {
 	return side->sorted ? side->path : sort_offer_path(order->root, side->path->parent, &side->sort, peer);
 }

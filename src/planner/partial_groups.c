@@ -152,8 +152,7 @@ partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	set_cost(again, grouped, peer, offer->merge.sort_us, 0);
 	merged = gather_groups(root, offer, again, peer);
 	/* without an exchange the Sort of sorted rows is of no use */
-	if (!exchange_pays(merged->total_cost - grouped->total_cost, grouped->total_cost, merged->rows,
-					   offer->input->parallel_workers, false))
+	if (!exchange_pays(grouped->total_cost, merged->rows, offer->input->parallel_workers, false))
 		merged = gather_groups(root, offer, grouped, peer);
 	return (Path *) create_agg_path(root, rel, merged, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
 									(List *) extra->havingQual, &extra->agg_final_costs, groups);

@@ -163,8 +163,6 @@ typedef struct SortOffer
 	double		own_us;			/* predicted time of the sort until the wanted rows are returned */
 	double		serial_us;		/* the same, in one process */
 	SortCost	time;			/* predicted time until all rows are returned */
-	struct SortOffer *fewer;	/* the sort with PostgreSQL's number of workers; NULL: this is it */
-	bool		exchanges;		/* of sort_offer_path(): exchange_pays() */
 } SortOffer;
 
 /*
@@ -173,18 +171,14 @@ typedef struct SortOffer
  */
 extern bool find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer);
 
-/*
- * The path of the sort: a Sort, or a Gather Merge of Sorts.  The offer becomes that with fewer
- * workers if only theirs will hand over their rows in sorted blocks.
- */
-extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, SortOffer *offer, const Peer *peer);
+/* The path of the sort: a Sort, or a Gather Merge of Sorts. */
+extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer);
 
 /*
- * Will the participants of a Gather Merge hand over their rows in sorted blocks?  own: its cost
- * and that of the sorts below it; input: that of the partial plan below; rows: its rows; limited:
- * below a LIMIT.
+ * Will the participants of a Gather Merge hand over their rows in sorted blocks?  input: the cost
+ * of the partial plan below its sorts; rows: those of the Gather Merge; limited: below a LIMIT.
  */
-extern bool exchange_pays(Cost own, Cost input, double rows, int workers, bool limited);
+extern bool exchange_pays(Cost input, double rows, int workers, bool limited);
 
 /*
  * May a Gather of ours be the input of a node of this relation, above input_rel, whose cheapest

@@ -198,8 +198,7 @@ plan_drop_duplicates(PlannedStmt *stmt)
 static bool
 plan_exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext context)
 {
-	return exchange_pays(top->total_cost - input->total_cost, input->total_cost, top->plan_rows, workers,
-						 context.limit != NULL);
+	return exchange_pays(input->total_cost, top->plan_rows, workers, context.limit != NULL);
 }
 
 /* ------------------------------------------------------------------------

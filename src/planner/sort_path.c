@@ -58,8 +58,8 @@
 /* Rows of a Gather for each of its workers from which an exchange of sorted blocks pays. */
 #define EXCHANGE_ROWS_WORKER	2000
 
-/* The share of the cost of PostgreSQL's parallel sort that such an exchange saves. */
-#define EXCHANGE_SAVES			0.6
+/* Time that such an exchange saves for a row, which would pass through a tuple queue and the Gather Merge. */
+#define EXCHANGE_SAVES_US		0.15
 
 const Path *
 path_below_projection(const Path *path)
@@ -258,13 +258,16 @@ set_times(SortOffer *offer, const SortCostFacts *facts, double input_us)
 	offer->own_us = offer->time.sort_us + offer->time.rows_us * wanted;
 }
 
-/* Sets the offer to a parallel sort of a partial path.  facts has the rows of all participants. */
+/*
+ * Sets the offer to a parallel sort of a partial path, unless its participants would not exchange
+ * their rows.  facts has the rows of all participants.
+ */
 static void
 offer_parallel(SortOffer *offer, Path *partial, const SortCostFacts *facts)
 {
 	int			workers = partial->parallel_workers;
 
-	offer->parallel = true;
+	offer->parallel = exchange_pays(partial->total_cost, facts->rows, workers, offer->bound > 0);
 	offer->input = partial;
 	sort_cost_parallel(facts, workers, parallel_leader_participation, &offer->time);
 	/* PostgreSQL divides the rows of a partial path as if each participant had a CPU */
@@ -346,7 +349,6 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	facts.bound = offer->bound;
 	offer->input = input;
 	offer->parallel = false;
-	offer->fewer = NULL;
 	/* the rows of a Gather are sorted by its participants */
 	if (path_gathers(input))
 		sort_cost_parallel(&facts, ((const GatherPath *) path_below_projection(input))->subpath->parallel_workers,
@@ -366,20 +368,16 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	if (partial != NULL)
 	{
 		offer_parallel(&more, partial, &facts);
-		if (saves(&parallel, &more, MORE_WORKERS_MOST))
-		{
-			if (saves(offer, &parallel, WORKERS_MOST))
-				more.fewer = memcpy(palloc(sizeof(SortOffer)), &parallel, sizeof(SortOffer));
+		if (more.parallel && (!parallel.parallel || saves(&parallel, &more, MORE_WORKERS_MOST)))
 			parallel = more;
-		}
 	}
-	if (saves(offer, &parallel, WORKERS_MOST))
+	if (parallel.parallel && saves(offer, &parallel, WORKERS_MOST))
 		*offer = parallel;
 	return true;
 }
 
 Path *
-sort_offer_path(PlannerInfo *root, RelOptInfo *rel, SortOffer *offer, const Peer *peer)
+sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer)
 {
 	/* workers may run the sort even if they may not run what rel computes */
 	Path	   *sort = (Path *) create_sort_path(root, offer->parallel ? offer->input->parent : rel, offer->input,
@@ -396,19 +394,6 @@ sort_offer_path(PlannerInfo *root, RelOptInfo *rel, SortOffer *offer, const Peer
 	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, offer->pathkeys, NULL, &rows);
 	path->startup_cost = sort->startup_cost + parallel_setup_cost;
 	path->total_cost = sort->total_cost + parallel_setup_cost;
-	offer->exchanges = exchange_pays(path->total_cost - below, below, rows, offer->input->parallel_workers,
-									 offer->bound > 0);
-	if (!offer->exchanges && offer->fewer != NULL)
-	{
-		SortOffer	fewer = *offer->fewer;
-		Path	   *with_fewer = sort_offer_path(root, rel, &fewer, peer);
-
-		if (fewer.exchanges)
-		{
-			*offer = fewer;
-			return with_fewer;
-		}
-	}
 	return path;
 }
 
@@ -419,14 +404,14 @@ sort_offer_path(PlannerInfo *root, RelOptInfo *rel, SortOffer *offer, const Peer
  * a cost of starting workers the answer is always yes.
  */
 bool
-exchange_pays(Cost own, Cost input, double rows, int workers, bool limited)
+exchange_pays(Cost input, double rows, int workers, bool limited)
 {
 	if (workers <= 0 || parallel_setup_cost == 0)
 		return workers > 0;
 	if (!limited && rows < (double) workers * EXCHANGE_ROWS_WORKER)
 		return false;
 	return workers < EXCHANGE_TWO_LEVEL_WORKERS || !parallel_leader_participation ||
-		EXCHANGE_SAVES * (own - parallel_setup_cost) >= input / (workers + 1);
+		rows * EXCHANGE_SAVES_US >= us_of_cost(input) / (workers + 1);
 }
 
 /* ------------------------------------------------------------------------

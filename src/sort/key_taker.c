@@ -27,7 +27,8 @@ key_taker_create(SortResult *result, const KeyLayout *layout)
 	const KeyReader *reader = &((const KeysResult *) result)->reader;
 	KeyTaker   *taker = palloc0(sizeof(KeyTaker));
 
-	Assert(result->methods->take_keys != NULL && !reader->rids);
+	/* a result without rows has no layout */
+	Assert(result->methods->take_keys != NULL && reader->layout.ncols > 0 && !reader->rids);
 	key_translation_begin(&taker->translation, &reader->layout, layout);
 	taker->result = result;
 	taker->format = reader->format;

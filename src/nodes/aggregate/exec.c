@@ -492,12 +492,13 @@ skip_rows(AggregateState *node, int64 rows)
 static pg_noinline void
 count_values(AggregateState *node)
 {
-	uint64		values = sorted_input_skip_values(node->outer, node->counted);
+	uint64		nulls;
+	uint64		rows = sorted_input_skip_values(node->outer, node->counted, &nulls);
 
 	for (int i = 0; i < node->ntransitions; i++)
-		node->transitions[i].count += values;
+		node->transitions[i].count += rows - nulls;
 	if (node->outer->instrument != NULL)
-		node->outer->instrument->tuplecount += values;
+		node->outer->instrument->tuplecount += rows;
 }
 
 /* Keeps the values of columns from this one on. */

@@ -348,13 +348,15 @@ parallel_sort_start(ParallelSortState *node)
 {
 	MemoryContext old;
 	BlockSource **sources;
+	bool		launched;
 	bool		own;
 
 	node->partial->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 										   node->limit_offset);
 	node->on_device = false;
 	node->partial->spec.keys_only = false;
-	if (parallel_sort_open_device_job(node))
+	launched = parallel_sort_open_device_job(node);
+	if (launched)
 	{
 		launch_workers(node);
 		if (node->gather->nworkers_launched > 0 && parallel_sort_on_device(node))
@@ -362,7 +364,7 @@ parallel_sort_start(ParallelSortState *node)
 		if (node->gather->nworkers_launched > 0)
 		{
 			restart_without_device(node);
-			launch_workers(node);
+			launched = false;
 		}
 		else
 		{
@@ -371,9 +373,10 @@ parallel_sort_start(ParallelSortState *node)
 				node->partial->exchange->producer.on = false;
 		}
 	}
-	else
+	if (!launched)
 	{
-		node->partial->spec.keys_only = node->keys_only && !node->device_failed;
+		/* rows that were returned before are recognized among rows */
+		node->partial->spec.keys_only = node->keys_only && !returned_rows_pending(&node->returned);
 		launch_workers(node);
 	}
 	/* without workers the rows come directly from the leader's sort */

@@ -67,12 +67,12 @@ is_null(TupleTableSlot *slot, AttrNumber attno)
 	return isnull;
 }
 
-/* sorted_input_skip_values() of a parallel sort.  Of the rows only the last one may be NULL. */
+/* sorted_input_skip_values() of a parallel sort.  Only the last row of a batch may have a NULL. */
 static uint64
-skip_merged_values(ParallelSortState *node, AttrNumber attno)
+skip_merged_values(ParallelSortState *node, AttrNumber attno, uint64 *nulls)
 {
 	MergeTree  *merge = node->merge;
-	uint64		values = 0;
+	uint64		rows = 0;
 	char	   *items;
 	uint32		n;
 
@@ -80,29 +80,31 @@ skip_merged_values(ParallelSortState *node, AttrNumber attno)
 	{
 		CHECK_FOR_INTERRUPTS();
 		row_to_slot(node->row_slot, merge_tree_row(merge, items + (n - 1) * merge->item_bytes));
-		values += n - is_null(node->row_slot, attno);
+		*nulls += is_null(node->row_slot, attno);
+		rows += n;
 	}
-	return values;
+	return rows;
 }
 
 uint64
-sorted_input_skip_values(PlanState *ps, AttrNumber attno)
+sorted_input_skip_values(PlanState *ps, AttrNumber attno, uint64 *nulls)
 {
 	ParallelSortState *parallel = merging_node(ps);
 	GpuSortState *node = sorted_node(ps);
 	bool		all;
 	uint64		rows;
 
+	*nulls = 0;
 	if (parallel != NULL && parallel->distinct == 1 && parallel->keys[0].attno == attno)
-		return skip_merged_values(parallel, attno);
+		return skip_merged_values(parallel, attno, nulls);
 	if (node == NULL || node->distinct != 1 || node->keys[0].attno != attno)
 		return 0;
 	rows = sorted_input_ahead(ps, &all);
 	if (rows == 0)
 		return 0;
 	sorted_input_peek(ps, rows - 1, ps->ps_ResultTupleSlot);
-	sorted_input_skip(ps, rows);
-	return rows - is_null(ps->ps_ResultTupleSlot, attno);
+	*nulls = is_null(ps->ps_ResultTupleSlot, attno);
+	return sorted_input_skip(ps, rows);
 }
 
 uint64

@@ -26,11 +26,10 @@ extern uint64 sorted_input_skip(PlanState *ps, uint64 rows);
 
 /*
  * Skips following rows of a sort, serial or parallel, that keeps one row of each value of its
- * first key, which is column attno.  Returns how many of them have no NULL there; 0: ask the node
- * for the next row.  The node's last row becomes
- * invalid.
+ * first key, which is column attno.  Returns their number, and sets *nulls to the number of those
+ * with a NULL there.  0: ask the node for the next row.  The node's last row becomes invalid.
  */
-extern uint64 sorted_input_skip_values(PlanState *ps, AttrNumber attno);
+extern uint64 sorted_input_skip_values(PlanState *ps, AttrNumber attno, uint64 *nulls);
 
 /*
  * The number of following rows that sorted_input_peek() can read; 0 for other nodes.  Sets *all if
