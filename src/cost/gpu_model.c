@@ -411,13 +411,10 @@ hand_over_log(const GpusortCosts *costs, double us)
 void
 gpu_learn_measured(GpuLearned *learned, const GpusortCosts *costs, const DeviceMeasured *measured)
 {
-	double		up = measured->up_ns > 0 ? measured->up_ns : measured->up_small_ns;
-	double		down = measured->down_ns > 0 ? measured->down_ns : measured->down_small_ns;
-
-	if (up > 0)
-		factor_measured(&learned->part[GPU_PART_UP], log(up / costs->copy_ns));
-	if (down > 0)
-		factor_measured(&learned->part[GPU_PART_DOWN], log(down / costs->copy_ns));
+	if (measured->up_ns > 0)
+		factor_measured(&learned->part[GPU_PART_UP], log(measured->up_ns / costs->copy_ns));
+	if (measured->down_ns > 0)
+		factor_measured(&learned->part[GPU_PART_DOWN], log(measured->down_ns / costs->copy_ns));
 	if (measured->launch_us > 0)
 		factor_measured(&learned->part[GPU_PART_HAND_OVER],
 						hand_over_log(costs, measured->launch_us + WAKE_UPS_US));
@@ -434,7 +431,7 @@ gpu_learn_measured(GpuLearned *learned, const GpusortCosts *costs, const DeviceM
 			facts.gpu.costs = costs;
 			factor_measured(&learned->part[GPU_PART_SORT + w * GPU_SORT_SIZES + size],
 							log(measured->sort_us[w][size] /
-								gpu_sort_us((AlgorithmId) measured->algorithm, &facts)));
+								gpu_sort_us(DEVICE_MEASURED_ALGORITHM, &facts)));
 		}
 	}
 }

@@ -115,7 +115,7 @@ device_algorithm(const char *name)
 {
 	for (int i = 0; i < device_shared->nalgorithms; i++)
 	{
-		if (strcmp(device_shared->algorithms[i].name, name) == 0)
+		if (strcmp(device_shared->algorithms[i], name) == 0)
 			return i;
 	}
 	return -1;
@@ -135,7 +135,7 @@ device_algorithms(void)
 
 	for (int i = 0; i < device_shared->nalgorithms; i++)
 	{
-		const Algorithm *algorithm = algorithm_by_name(device_shared->algorithms[i].name);
+		const Algorithm *algorithm = algorithm_by_name(device_shared->algorithms[i]);
 
 		if (algorithm_on_gpu(algorithm))
 			mask |= 1u << algorithm->id;

@@ -25,17 +25,17 @@ typedef enum DeviceState
 #define DEVICE_MEASURED_FIRST	14
 #define DEVICE_MEASURED_STEP	3
 
+/* The algorithm of these sorts.  A library without it is not measured. */
+#define DEVICE_MEASURED_ALGORITHM	ALGORITHM_GPU_BUCKET
+
 /* Each time is the least of several measurements; 0: not measured. */
 typedef struct DeviceMeasured
 {
-	double		up_ns;			/* per byte of a large copy to the device */
-	double		down_ns;		/* per byte of a large copy to the host */
-	double		up_small_ns;	/* per byte of a copy of 1 MB to the device */
-	double		down_small_ns;	/* per byte of a copy of 1 MB to the host */
+	double		up_ns;			/* per byte of a copy to the device */
+	double		down_ns;		/* per byte of a copy to the host */
 
 	/* a complete job of few keys, by the host's clock */
 	double		launch_us;
-	int			algorithm;		/* AlgorithmId of the measured sorts */
 
 	/* keys of 32, 64 and 128 bits, with row ids */
 	double		sort_us[3][DEVICE_MEASURED_SIZES];
@@ -46,7 +46,7 @@ typedef struct DeviceMeasured
 
 typedef struct CpuMeasured
 {
-	/* version: 2 for each measurement; odd: being written */
+	/* version; odd: being written */
 	unsigned	times;
 	double		sort_us;
 } CpuMeasured;

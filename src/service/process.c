@@ -51,7 +51,8 @@
 #define DEVICE_COST_MAX		1e10
 #define DEVICE_COPIES_MAX	16
 
-static DeviceApi device_api;
+const GpusortCudaApi *cuda = NULL;
+GpusortContext *device_contexts[DEVICE_MAX];
 
 /* Devices that a job used or waited for since the last count_busy(). */
 static bool at_work[DEVICE_MAX];
@@ -102,8 +103,8 @@ load_library(void)
 	if (handle == NULL)
 		device_process_gives_up(DEVICE_EXIT_NOTHING, "no device library", dlerror());
 	get_api = (gpusort_cuda_api_fn) dlsym(handle, "gpusort_cuda_api");
-	device_api.cuda = get_api == NULL ? NULL : get_api(GPUSORT_ABI_VERSION);
-	if (device_api.cuda == NULL || device_api.cuda->api_size != sizeof(GpusortCudaApi))
+	cuda = get_api == NULL ? NULL : get_api(GPUSORT_ABI_VERSION);
+	if (cuda == NULL || cuda->api_size != sizeof(GpusortCudaApi))
 		device_process_gives_up(DEVICE_EXIT_NOTHING, "the device library is of another version", path);
 }
 
@@ -128,7 +129,7 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 	const double *numbers = (const double *) &costs;
 	bool		ascending = true;
 
-	device_api.cuda->costs(context, &costs);
+	cuda->costs(context, &costs);
 	for (size_t i = 0; i < offsetof(GpusortCosts, copies) / sizeof(double); i++)
 	{
 		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
@@ -151,14 +152,14 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 
 /* Updates the device's memory budget, unless a call is allocating memory. */
 static void
-read_memory(const DeviceApi *api, int device)
+read_memory(int device)
 {
 	GpusortMemory memory;
 
 	if (!process_memory_trylock(device))
 		return;
 	device_shared->life.at_device = device_shared->devices[device].index;
-	api->cuda->device_memory(api->contexts[device], 1, &memory);
+	cuda->device_memory(device_contexts[device], 1, &memory);
 	device_shared->life.at_device = -1;
 	process_memory_unlock(device);
 	device_shared->devices[device].budget = memory.budget;
@@ -172,7 +173,6 @@ read_memory(const DeviceApi *api, int device)
 static void
 open_devices(void)
 {
-	const GpusortCudaApi *cuda = device_api.cuda;
 	GpusortDeviceInfo info[DEVICE_MAX];
 	GpusortError err;
 	int32_t		count;
@@ -190,7 +190,7 @@ open_devices(void)
 	for (int i = 0; i < count; i++)
 	{
 		DeviceEntry *entry = &device_shared->devices[device_shared->ndevices];
-		GpusortContext **context = &device_api.contexts[device_shared->ndevices];
+		GpusortContext **context = &device_contexts[device_shared->ndevices];
 
 		if (!info[i].usable)
 			strlcpy(err.message, info[i].why_not, sizeof(err.message));
@@ -217,17 +217,14 @@ open_devices(void)
 		read_costs(*context, entry);
 		entry->memory_total = info[i].memory_total;
 		entry->last_used_us = device_now_us();
-		read_memory(&device_api, device_shared->ndevices++);
+		read_memory(device_shared->ndevices++);
 	}
 	if (device_shared->ndevices == 0)
 		device_process_gives_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_LATER, "no usable device", err.message);
 
 	/* copies also work with memory that is not pinned, but slowly */
-	device_shared->pinned =
-		cuda->host_register(device_api.contexts[0], device_staging,
-							device_shared->staging_chunks * device_shared->chunk_size,
-							&err) == GPUSORT_OK;
-	if (!device_shared->pinned)
+	if (cuda->host_register(device_contexts[0], device_staging,
+							device_shared->staging_chunks * device_shared->chunk_size, &err) != GPUSORT_OK)
 		device_process_log(-1, "gpusort: the staging pool is not pinned: %s", err.message);
 }
 
@@ -238,15 +235,8 @@ publish_algorithms(void)
 	int			n = 0;
 	const GpusortAlgorithm *a;
 
-	while (n < DEVICE_MAX_ALGORITHMS && (a = device_api.cuda->algorithm(n)) != NULL)
-	{
-		DeviceAlgorithm *out = &device_shared->algorithms[n++];
-
-		strlcpy(out->name, a->name, sizeof(out->name));
-		out->key_widths = a->key_widths;
-		out->stable = a->stable != 0;
-		out->rids = a->rids != 0;
-	}
+	for (; n < DEVICE_MAX_ALGORITHMS && (a = cuda->algorithm(n)) != NULL; n++)
+		strlcpy(device_shared->algorithms[n], a->name, sizeof(device_shared->algorithms[n]));
 	device_shared->nalgorithms = n;
 }
 
@@ -310,7 +300,7 @@ idle_for(uint64 since, uint64 now, int seconds)
 
 /* Frees the memory of idle devices, and ends the process if all devices are idle. */
 static void
-release_idle(const DeviceApi *api)
+release_idle(void)
 {
 	static uint64 last_check = 0;
 	uint64		now = device_now_us();
@@ -333,12 +323,12 @@ release_idle(const DeviceApi *api)
 				 process_memory_trylock(d))
 		{
 			device_shared->life.at_device = entry->index;
-			api->cuda->device_trim(api->contexts[d]);
+			cuda->device_trim(device_contexts[d]);
 			device_shared->life.at_device = -1;
 			process_memory_unlock(d);
 		}
 		last_used = Max(last_used, entry->last_used_us);
-		read_memory(api, d);
+		read_memory(d);
 	}
 	if (device_shared->leave ||
 		pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_LEAVING ||
@@ -360,7 +350,7 @@ step_all(void)
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		int			device = device_shared->slots[i].device;
-		int			step = device_job_step(&device_api, i);
+		int			step = device_job_step(i);
 
 		at_work[device] |= step != 0;
 		steps |= step;
@@ -429,14 +419,11 @@ sleep_idle(void)
 static bool
 measure_devices(void)
 {
-	for (int i = 0; i < DEVICE_SLOTS; i++)
+	int			jobs[DEVICE_MAX];
+
+	for (int d = 0; d < device_shared->ndevices && count_jobs(jobs) == 0; d++)
 	{
-		if (device_slot_is_current(&device_shared->slots[i]))
-			return false;
-	}
-	for (int d = 0; d < device_shared->ndevices; d++)
-	{
-		if (device_measure_step(&device_api, d))
+		if (device_measure_step(d))
 			return true;
 	}
 	return false;
@@ -456,7 +443,7 @@ device_process_main(void)
 	start = device_now_us();
 	set_code_cache();
 	load_library();
-	device_jobs_init(&device_api);
+	process_calls_init();
 	process_crash_init();
 	open_devices();
 	publish_algorithms();
@@ -475,7 +462,7 @@ device_process_main(void)
 		/* the keeper has ended, or the supervisor has given this process up */
 		if (getppid() != parent || pg_atomic_read_u32(&device_shared->generation) != generation)
 			_exit(0);
-		release_idle(&device_api);
+		release_idle();
 		if (steps & DEVICE_STEP_PROGRESS)
 			continue;
 		if (steps & DEVICE_STEP_IN_FLIGHT)

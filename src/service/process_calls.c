@@ -12,8 +12,9 @@
  * A lock for each device protects the memory, streams and events of its context.  The
  * loop only tries to take it, and repeats its work later if the lock is taken.
  *
- * Threads are started when they are needed, and stay.  They block all signals except
- * those of a crash.  If no thread can be started, the loop makes the call.
+ * Each slot has a thread, which is started for its first call and stays.  Threads block
+ * all signals except those of a crash.  If a thread cannot be started, the loop makes the
+ * call.
  *
  * On error: the loop evaluates the status and error of a call.  When the process ends,
  * the reason is in shared memory, and the supervisor logs it.  A signal handler counts
@@ -64,15 +65,13 @@ device_process_gives_up(int code, const char *what, const char *detail)
 }
 
 void
-device_process_fails(const char *format,...)
+device_process_fails(const GpusortError *err)
 {
-	va_list		args;
+	int			device = device_shared->life.at_device;
 
-	va_start(args, format);
-	vsnprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not), format, args);
-	va_end(args);
-	if (device_shared->life.at_device >= 0)
-		device_shared->failures[device_shared->life.at_device]++;
+	snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
+			 "CUDA error on device %d: %s (%s:%d)", device, err->message, err->file, (int) err->line);
+	device_shared->failures[device]++;
 	_exit(1);
 }
 
@@ -99,25 +98,14 @@ device_process_hangs(int device, int timeout_ms)
  * ------------------------------------------------------------------------
  */
 
-/* Maximal number of threads.  More calls wait for a thread. */
-#define CALL_THREADS		16
-
 static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
-/* Slots whose calls wait for a thread, in order: a ring. */
-static int	waiting[DEVICE_SLOTS];
-static int	first_waiting = 0;
-static int	nwaiting = 0;
-
-static int	nthreads = 0;
-static int	nidle = 0;
-
-/* Protects the variables above. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
-
-static const DeviceApi *call_api;
-static ProcessJob *call_jobs;
+/* A slot's thread, if it has been started, waits for the next call of the slot's job. */
+static struct
+{
+	bool		started;
+	sem_t		call;
+}			threads[DEVICE_SLOTS];
 
 static pthread_mutex_t memory_locks[DEVICE_MAX];
 
@@ -128,64 +116,56 @@ static __thread int thread_device = -1;
 static void
 make_call(int slot_no)
 {
-	ProcessJob *job = &call_jobs[slot_no];
+	ProcessJob *job = &process_jobs[slot_no];
 
 	job->call.since = device_now_us();
 	thread_device = device_shared->devices[device_shared->slots[slot_no].device].index;
-	job->call.status = job->call.what(call_api, &device_shared->slots[slot_no], job, &job->call.error);
+	job->call.status = job->call.what(&device_shared->slots[slot_no], job, &job->call.error);
 	thread_device = -1;
 	pg_write_barrier();
 	pg_atomic_write_u32(&job->call.over, 1);
 }
 
-/* Main function of a thread: makes one waiting call after the other. */
+/* Main function of a slot's thread. */
 static void *
 call_thread(void *arg)
 {
 	for (;;)
 	{
-		int			slot_no;
-
-		pthread_mutex_lock(&lock);
-		nidle++;
-		while (nwaiting == 0)
-			pthread_cond_wait(&work, &lock);
-		nidle--;
-		slot_no = waiting[first_waiting];
-		first_waiting = (first_waiting + 1) % DEVICE_SLOTS;
-		nwaiting--;
-		pthread_mutex_unlock(&lock);
-		make_call(slot_no);
+		if (sem_wait(&threads[(intptr_t) arg].call) == 0)
+			make_call((int) (intptr_t) arg);
 	}
 	return NULL;
 }
 
-/* Starts a thread; false if that is not possible. */
+/* Starts the slot's thread unless it runs; false if that is not possible. */
 static bool
-start_thread(void)
+start_thread(int slot_no)
 {
 	pthread_t	thread;
 	sigset_t	blocked;
 	sigset_t	old;
-	bool		started;
 
+	if (threads[slot_no].started)
+		return true;
 	/* a blocked signal of a crash would not reach its handler */
 	sigfillset(&blocked);
 	for (int i = 0; i < (int) lengthof(crash_signals); i++)
 		sigdelset(&blocked, crash_signals[i]);
 	pthread_sigmask(SIG_SETMASK, &blocked, &old);
-	started = pthread_create(&thread, NULL, call_thread, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (started)
+	if (sem_init(&threads[slot_no].call, 0, 0) == 0 &&
+		pthread_create(&thread, NULL, call_thread, (void *) (intptr_t) slot_no) == 0)
+	{
 		pthread_detach(thread);
-	return started;
+		threads[slot_no].started = true;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return threads[slot_no].started;
 }
 
 void
-process_calls_init(const DeviceApi *api, ProcessJob *jobs)
+process_calls_init(void)
 {
-	call_api = api;
-	call_jobs = jobs;
 	for (int d = 0; d < DEVICE_MAX; d++)
 		pthread_mutex_init(&memory_locks[d], NULL);
 }
@@ -193,26 +173,16 @@ process_calls_init(const DeviceApi *api, ProcessJob *jobs)
 void
 job_call(int slot_no, JobCall call)
 {
-	ProcessJob *job = &call_jobs[slot_no];
-	bool		here;
+	ProcessJob *job = &process_jobs[slot_no];
 
 	job->call.what = call;
 	job->call.since = 0;
 	job->call.error.message[0] = job->call.error.file[0] = '\0';
 	job->call.error.line = 0;
 	pg_atomic_write_u32(&job->call.over, 0);
-	pthread_mutex_lock(&lock);
-	waiting[(first_waiting + nwaiting++) % DEVICE_SLOTS] = slot_no;
-	if (nwaiting > nidle && nthreads < CALL_THREADS && start_thread())
-		nthreads++;
-	/* without a thread the loop makes the call */
-	here = nthreads == 0;
-	if (here)
-		nwaiting = 0;
+	if (start_thread(slot_no))
+		sem_post(&threads[slot_no].call);
 	else
-		pthread_cond_signal(&work);
-	pthread_mutex_unlock(&lock);
-	if (here)
 		make_call(slot_no);
 }
 
@@ -259,7 +229,7 @@ last_call_device(void)
 
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
-		const ProcessJob *job = &call_jobs[i];
+		const ProcessJob *job = &process_jobs[i];
 
 		if (job->call.what == NULL || job->call.since <= last ||
 			pg_atomic_read_u32((pg_atomic_uint32 *) &job->call.over) != 0)

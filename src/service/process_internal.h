@@ -12,11 +12,9 @@
 #include "../cuda/gpusort_try.h"
 #include "service/service_internal.h"
 
-typedef struct DeviceApi
-{
-	const GpusortCudaApi *cuda;
-	GpusortContext *contexts[DEVICE_MAX];	/* as DeviceShared.devices */
-} DeviceApi;
+/* The GPU library, and the contexts of the devices in DeviceShared.devices. */
+extern const GpusortCudaApi *cuda;
+extern GpusortContext *device_contexts[DEVICE_MAX];
 
 /* Exit codes of the device process; 1 is any other error. */
 #define DEVICE_EXIT_NOTHING		3	/* no usable library: start no other process */
@@ -39,10 +37,26 @@ typedef enum JobPhase
 /* Buffers for gathered rows that wait for their copy. */
 #define GATHER_BUFFERS		2
 
+/* ProcessJob.blocks: blocks of the input come first. */
+#define JOB_INPUT_BLOCKS	3
+#define JOB_BLOCKS			(9 + GATHER_BUFFERS)
+
+/* ProcessJob.events */
+typedef enum JobEvent
+{
+	EVENT_UP_BEGIN,				/* around the first chunk's copies up */
+	EVENT_UP_END,
+	EVENT_SORT_BEGIN,
+	EVENT_SORT_END,
+	EVENT_DOWN_BEGIN,			/* before the first chunk's copies down */
+	EVENT_CHUNK,				/* + place of a chunk: its copies have ended */
+	JOB_EVENTS = EVENT_CHUNK + DEVICE_JOB_CHUNKS
+} JobEvent;
+
 struct ProcessJob;
 
 /* A call that may wait for the device.  A thread makes it and owns the job meanwhile. */
-typedef GpusortStatus (*JobCall) (const DeviceApi *api, DeviceSlot *slot, struct ProcessJob *job,
+typedef GpusortStatus (*JobCall) (DeviceSlot *slot, struct ProcessJob *job,
 								  GpusortError *err);
 
 /* A job as the device process sees it. */
@@ -52,22 +66,14 @@ typedef struct ProcessJob
 	bool		prepared;		/* stream and events exist on "device" */
 	int			device;
 	GpusortStream *stream;
-	struct
-	{
-		GpusortEvent *chunk[DEVICE_JOB_CHUNKS];
-		GpusortEvent *up_begin; /* around the first chunk's copies up */
-		GpusortEvent *up_end;
-		GpusortEvent *sort_begin;
-		GpusortEvent *sort_end;
-		GpusortEvent *down_begin;	/* before the first chunk's copies down */
-	}			events;
+	GpusortEvent *events[JOB_EVENTS];
 
 	struct
 	{
 		/* under way, or ended and not evaluated yet; NULL: none */
 		JobCall		what;
 
-		/* device_now_us() of its start; 0: it waits for a thread or a lock */
+		/* device_now_us() of its start; 0: it waits for the lock */
 		volatile uint64 since;
 		pg_atomic_uint32 over;	/* it has ended */
 		GpusortStatus status;	/* its result */
@@ -75,21 +81,31 @@ typedef struct ProcessJob
 	}			call;
 
 	/*
-	 * Device memory.  The fields from here to the end are cleared when the
-	 * job ends.
+	 * Device memory, NULL where there is none.  The fields from here to the
+	 * end are cleared when the job ends.
 	 */
-	char	   *keys;
-	uint32	   *words;			/* row ids, or offsets of rows */
-	char	   *rows;
-	char	   *keys_out;		/* sorted keys */
-	uint32	   *order;			/* sorted row ids, or numbers of rows */
-	uint32	   *first;			/* DEVICE_ROWS: numbers of the groups' first rows */
-	uint32	   *ends;			/* ends of the groups, if duplicates are dropped */
-	uint64	   *out_offset;		/* DEVICE_ROWS: offsets of the sorted rows */
-	char	   *scratch;
+	union
+	{
+		void	   *blocks[JOB_BLOCKS];
+		struct
+		{
+			/* input */
+			char	   *keys;
+			uint32	   *words;	/* row ids, or offsets of rows */
+			char	   *rows;
+			/* without data before the sort */
+			char	   *keys_out;	/* sorted keys */
+			uint32	   *order;	/* sorted row ids, or numbers of rows */
+			uint32	   *first;	/* DEVICE_ROWS: numbers of the groups' first
+								 * rows */
+			uint32	   *ends;	/* ends of the groups, if duplicates are
+								 * dropped */
+			uint64	   *out_offset; /* DEVICE_ROWS: offsets of the sorted rows */
+			char	   *scratch;
+			char	   *gathered[GATHER_BUFFERS];
+		};
+	};
 	uint64		scratch_bytes;
-	char	   *gathered[GATHER_BUFFERS];
-
 	uint64		max_rows;		/* rows that the memory has space for */
 	uint64		max_row_bytes;
 	int			algorithm;		/* the library's index */
@@ -120,8 +136,8 @@ pg_noreturn extern void device_process_main(void);
  * ------------------------------------------------------------------------
  */
 
-/* To be called once; jobs is indexed by slot. */
-extern void process_calls_init(const DeviceApi *api, ProcessJob *jobs);
+/* To be called once, before the first step. */
+extern void process_calls_init(void);
 
 /* Starts a call for the job in a slot. */
 extern void job_call(int slot_no, JobCall call);
@@ -150,8 +166,8 @@ extern void device_process_log(int device, const char *format,...) pg_attribute_
  */
 pg_noreturn extern void device_process_gives_up(int code, const char *what, const char *detail);
 
-/* Ends the process after an error of the device. */
-pg_noreturn extern void device_process_fails(const char *format,...) pg_attribute_printf(1, 2);
+/* Ends the process after an error of the device life.at_device. */
+pg_noreturn extern void device_process_fails(const GpusortError *err);
 
 /* Reports that a device hangs, and waits until the supervisor kills the process. */
 pg_noreturn extern void device_process_hangs(int device, int timeout_ms);
@@ -176,18 +192,18 @@ extern void job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 
  * Chooses the algorithm, and allocates device memory for the rows that the job was opened
  * for.  After an error the job may have some memory.
  */
-extern GpusortStatus job_allocate(const DeviceApi *api, const DeviceSlot *slot,
+extern GpusortStatus job_allocate(const DeviceSlot *slot,
 								  ProcessJob *job, GpusortError *err);
 
 /* Frees the job's device memory and clears the job.  Stream and events stay. */
-extern void job_release(const DeviceApi *api, ProcessJob *job);
+extern void job_release(ProcessJob *job);
 
 /*
  * Grows the job's memory as the slot asks.  *ok is false if there is no memory for it.
  * Returns an error only if the job cannot continue with its old size either.  No copy of
  * the job may be under way.
  */
-extern GpusortStatus job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, bool *ok,
+extern GpusortStatus job_grow(DeviceSlot *slot, ProcessJob *job, bool *ok,
 							  GpusortError *err);
 
 /* ------------------------------------------------------------------------
@@ -195,13 +211,13 @@ extern GpusortStatus job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob
  * ------------------------------------------------------------------------
  */
 
-/* To be called once, before the first step. */
-extern void device_jobs_init(const DeviceApi *api);
+/* The jobs by slot. */
+extern ProcessJob process_jobs[DEVICE_SLOTS];
 
 /* Does what can be done now for the job in a slot.  Returns a set of DEVICE_STEP_*. */
-extern int	device_job_step(const DeviceApi *api, int slot_no);
+extern int	device_job_step(int slot_no);
 
 /* Does one step of measuring a device; false if none is due.  There must be no jobs. */
-extern bool device_measure_step(const DeviceApi *api, int device);
+extern bool device_measure_step(int device);
 
 #endif							/* GPUSORT_SERVICE_PROCESS_INTERNAL_H */

@@ -3,9 +3,9 @@
  *	  One job in the device process: copy chunks up, sort, copy chunks down.
  *
  * A job's work on the device is queued on one stream in this order: copies up, sort,
- * (dropping of duplicates, gather,) copies down.  Events tell when a chunk of the staging pool is free again on
- * the way up, and full on the way down.  Streams and events belong to the slot and are
- * kept for its next job.
+ * (dropping of duplicates, gather,) copies down.  Events tell when a chunk of the staging
+ * pool is free again on the way up, and full on the way down.  Streams and events belong
+ * to the slot and are kept for its next job.
  *
  * A producer's chunks are queued on the stream of the job that it fills, and go into
  * that job's memory.  The events that tell when a chunk is free are the producer's own.
@@ -18,7 +18,7 @@
 
 #include "service/process_internal.h"
 
-static ProcessJob jobs[DEVICE_SLOTS];
+ProcessJob	process_jobs[DEVICE_SLOTS];
 
 /* ------------------------------------------------------------------------
  * Input: copies of posted chunks, then the sort
@@ -43,14 +43,14 @@ shift_offsets(uint32 *words, uint32 rows, uint64 row_bytes)
  * the slot's own job, or the job that a producer fills.
  */
 static GpusortStatus
-copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
+copy_chunk_up(DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 			  ProcessJob *into, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
 	const DeviceJobSpec *spec = &into_slot->spec;
 	DeviceChunkDesc desc = slot->up[job->started % slot->nchunks];
 	char	   *chunk = device_chunk(slot, job->started);
 	uint64		width = spec->key_width / 8;
+	uint64		bytes = desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32))) + desc.row_bytes;
 	bool		first = into->n == 0;
 
 	if (into->n + desc.rows > into->max_rows ||
@@ -63,7 +63,7 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	if (slot->producer.is_one)
 		shift_offsets((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
 	if (first)
-		TRY(cuda->event_record(into->events.up_begin, into->stream, err));
+		TRY(cuda->event_record(into->events[EVENT_UP_BEGIN], into->stream, err));
 	TRY(cuda->copy_in(into->stream, into->keys + into->n * width, chunk,
 					  desc.rows * width, err));
 	if (!spec->keys_only)
@@ -72,17 +72,15 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	if (desc.row_bytes > 0)
 		TRY(cuda->copy_in(into->stream, into->rows + into->row_bytes, chunk + desc.rows_at,
 						  desc.row_bytes, err));
-	TRY(cuda->event_record(job->events.chunk[job->started % slot->nchunks], into->stream, err));
+	TRY(cuda->event_record(job->events[EVENT_CHUNK + job->started % slot->nchunks], into->stream, err));
 	if (first)
 	{
-		TRY(cuda->event_record(into->events.up_end, into->stream, err));
-		into_slot->times.up_bytes = desc.row_bytes +
-			(double) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32)));
+		TRY(cuda->event_record(into->events[EVENT_UP_END], into->stream, err));
+		into_slot->times.up_bytes = (double) bytes;
 	}
 	into->n += desc.rows;
 	into->row_bytes += desc.row_bytes;
-	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_up, desc.row_bytes +
-							(uint64) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32))));
+	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_up, bytes);
 	job->started++;
 	return GPUSORT_OK;
 }
@@ -92,41 +90,35 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
  * the length of the last row.  It is copied from the first chunk, which is free.
  */
 static GpusortStatus
-close_rows(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+close_rows(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	uint32	   *end = (uint32 *) device_chunk(slot, 0);
 
 	*end = (uint32) (job->row_bytes / 8);
-	return api->cuda->copy_in(job->stream, job->words + job->n, end, sizeof(uint32), err);
-}
-
-/* Drops equal keys behind the sort, and waits for both. */
-static GpusortStatus
-drop_equal_keys(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
-{
-	GpusortGroups groups;
-
-	job_describe_groups(slot, job, job->n, &groups);
-	return api->cuda->groups_run(job->stream, &groups, &job->rows_down, err);
+	return cuda->copy_in(job->stream, job->words + job->n, end, sizeof(uint32), err);
 }
 
 /* JobCall: starts the sort, and plans the chunks of the result. */
 static GpusortStatus
-start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+start_sort(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
 	const DeviceJobSpec *spec = &slot->spec;
 	GpusortProblem problem;
+	GpusortGroups groups;
 
 	if (spec->mode == DEVICE_ROWS)
-		TRY(close_rows(api, slot, job, err));
+		TRY(close_rows(slot, job, err));
 	job_describe_problem(slot, job, job->n, &problem);
-	TRY(cuda->event_record(job->events.sort_begin, job->stream, err));
+	TRY(cuda->event_record(job->events[EVENT_SORT_BEGIN], job->stream, err));
 	TRY(cuda->sort_run(job->stream, job->algorithm, &problem, NULL, err));
-	TRY(cuda->event_record(job->events.sort_end, job->stream, err));
+	TRY(cuda->event_record(job->events[EVENT_SORT_END], job->stream, err));
 	job->rows_down = job->n;
 	if (spec->drop)
-		TRY(drop_equal_keys(api, slot, job, err));
+	{
+		/* waits for the sort, too */
+		job_describe_groups(slot, job, job->n, &groups);
+		TRY(cuda->groups_run(job->stream, &groups, &job->rows_down, err));
+	}
 
 	job->started = job->finished = 0;
 	if (spec->mode == DEVICE_ROWS)
@@ -139,7 +131,7 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 		job->rows_per_chunk = device_chunk_rows(spec);
 		job->total_down = (uint32) ((job->rows_down + job->rows_per_chunk - 1) / job->rows_per_chunk);
 	}
-	strlcpy(slot->times.algorithm, device_shared->algorithms[job->algorithm].name,
+	strlcpy(slot->times.algorithm, device_shared->algorithms[job->algorithm],
 			sizeof(slot->times.algorithm));
 	job->phase = JOB_DOWN;
 	slot->rows_down = job->rows_down;
@@ -150,13 +142,13 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 
 /* JobCall: answers the backend's request for more space.  All posted chunks are on the device. */
 static GpusortStatus
-answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+answer_growth(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	bool		ok;
 	GpusortStatus status;
 
 	job_call_lock(job, slot->device);
-	status = job_grow(api, slot, job, &ok, err);
+	status = job_grow(slot, job, &ok, err);
 	process_memory_unlock(slot->device);
 	TRY(status);
 	slot->grow_ok = ok;
@@ -166,44 +158,44 @@ answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 	return GPUSORT_OK;
 }
 
-/* Counts the chunks whose copies, up or down, have ended.  *any: more than before. */
+/* Counts the chunks whose copies, up or down, have ended. */
 static GpusortStatus
-poll_chunks(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool *any,
-			GpusortError *err)
+poll_chunks(const DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 {
-	*any = false;
 	while (job->finished != job->started)
 	{
 		GpusortStatus status =
-			api->cuda->event_poll(job->events.chunk[job->finished % slot->nchunks], err);
+			cuda->event_poll(job->events[EVENT_CHUNK + job->finished % slot->nchunks], err);
 
 		if (status == GPUSORT_NOT_READY)
 			break;
 		TRY(status);
 		job->finished++;
-		*any = true;
+		*step |= DEVICE_STEP_PROGRESS;
 	}
+	if (job->finished != job->started)
+		*step |= DEVICE_STEP_IN_FLIGHT;
 	return GPUSORT_OK;
 }
 
 /* Returns chunks whose copies up have ended to the backend. */
 static GpusortStatus
-take_chunks(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
+take_chunks(DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 {
-	bool		any;
+	uint32		before = job->finished;
 
-	TRY(poll_chunks(api, slot, job, &any, err));
-	if (!any)
-		return GPUSORT_OK;
-	pg_memory_barrier();
-	pg_atomic_write_u32(&slot->taken, job->finished);
-	SetLatch(slot->owner.latch);
-	*step |= DEVICE_STEP_PROGRESS;
+	TRY(poll_chunks(slot, job, step, err));
+	if (job->finished != before)
+	{
+		pg_memory_barrier();
+		pg_atomic_write_u32(&slot->taken, job->finished);
+		SetLatch(slot->owner.latch);
+	}
 	return GPUSORT_OK;
 }
 
 static GpusortStatus
-job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
+job_step_up(DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 {
 	/* read the command first: the backend sets it after the last post */
 	uint32		command = pg_atomic_read_u32(&slot->command);
@@ -215,28 +207,24 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, 
 	pg_read_barrier();
 	while (job->started != posted)
 	{
-		TRY(copy_chunk_up(api, slot, job, slot, job, err));
+		TRY(copy_chunk_up(slot, job, slot, job, err));
 		*step |= DEVICE_STEP_PROGRESS;
 	}
-	TRY(take_chunks(api, slot, job, step, err));
+	TRY(take_chunks(slot, job, step, err));
 	if (job->finished == job->started &&
 		pg_atomic_read_u32(&slot->grow.requests) != pg_atomic_read_u32(&slot->grown))
 	{
 		pg_read_barrier();
 		*step |= DEVICE_STEP_PROGRESS;
 		job_call(slot_no, answer_growth);
-		return GPUSORT_OK;
 	}
 	/* close_rows() uses the first chunk, which must be free */
-	if (command == DEVICE_SORT &&
-		(slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
+	else if (command == DEVICE_SORT &&
+			 (slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
 	{
 		*step |= DEVICE_STEP_PROGRESS;
 		job_call(slot_no, start_sort);
-		return GPUSORT_OK;
 	}
-	if (job->finished != job->started)
-		*step |= DEVICE_STEP_IN_FLIGHT;
 	return GPUSORT_OK;
 }
 
@@ -261,7 +249,7 @@ producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChu
 
 /* job_step_up() of a producer, whose rows go into the job of into_slot. */
 static GpusortStatus
-job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
+job_step_producer(DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 				  ProcessJob *into, int *step, GpusortError *err)
 {
 	uint32		posted = pg_atomic_read_u32(&slot->posted);
@@ -280,13 +268,10 @@ job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Devic
 	while (job->started != posted &&
 		   producer_has_room(into_slot, into, &slot->up[job->started % slot->nchunks]))
 	{
-		TRY(copy_chunk_up(api, slot, job, into_slot, into, err));
+		TRY(copy_chunk_up(slot, job, into_slot, into, err));
 		*step |= DEVICE_STEP_PROGRESS;
 	}
-	TRY(take_chunks(api, slot, job, step, err));
-	if (job->finished != job->started)
-		*step |= DEVICE_STEP_IN_FLIGHT;
-	return GPUSORT_OK;
+	return take_chunks(slot, job, step, err);
 }
 
 /* ------------------------------------------------------------------------
@@ -294,116 +279,116 @@ job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Devic
  * ------------------------------------------------------------------------
  */
 
-/* Copies the first keys and the ends of the groups [first, first + desc->rows) to the chunk. */
+/*
+ * Describes the result's next chunk for the backend, which has the result's rows from *first
+ * on.  Rows are gathered for it.
+ */
 static GpusortStatus
-copy_groups_down(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, uint64 first,
-				 const DeviceChunkDesc *desc, char *chunk, GpusortError *err)
+plan_chunk_down(const DeviceSlot *slot, ProcessJob *job, DeviceChunkDesc *desc, uint64 *first,
+				GpusortError *err)
 {
-	uint64		width = slot->spec.key_width / 8;
-
-	TRY(api->cuda->copy_out(job->stream, chunk, job->keys + first * width, desc->rows * width, err));
-	return api->cuda->copy_out(job->stream, chunk + desc->ends_at, job->ends + first,
-							   desc->rows * sizeof(uint32), err);
-}
-
-/* Starts the copies of the result's next chunk, and describes it for the backend. */
-static GpusortStatus
-copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
-{
-	const GpusortCudaApi *cuda = api->cuda;
 	const DeviceJobSpec *spec = &slot->spec;
-	DeviceChunkDesc *desc = &slot->down[job->started % slot->nchunks];
-	char	   *chunk = device_chunk(slot, job->started);
+	uint32		end;
 
 	memset(desc, 0, sizeof(*desc));
 	if (spec->mode == DEVICE_ROWS)
 	{
-		uint32		first = job->chunk_row[job->started];
 		uint32		last = job->chunk_row[job->started + 1];
-		char	   *gathered = job->gathered[job->started % GATHER_BUFFERS];
 
-		TRY(cuda->gather_rows(job->stream, &job->gather, first, last, gathered, err));
-		if (job->started == 0)
-			TRY(cuda->event_record(job->events.down_begin, job->stream, err));
-		desc->rows = last - first;
-		if (spec->drop)
-		{
-			desc->ends_at = device_part(desc->rows * (spec->key_width / 8));
-			desc->rows_at = device_part(desc->ends_at + desc->rows * sizeof(uint32));
-			TRY(copy_groups_down(api, slot, job, first, desc, chunk, err));
-		}
-		/* only the device knows the exact length; the chunk is nearly full */
-		desc->row_bytes = (uint32) device_shared->chunk_size - desc->rows_at;
-		TRY(cuda->copy_out(job->stream, chunk + desc->rows_at, gathered, desc->row_bytes, err));
+		*first = job->chunk_row[job->started];
+		desc->rows = last - (uint32) *first;
+		TRY(cuda->gather_rows(job->stream, &job->gather, (uint32) *first, last,
+							  job->gathered[job->started % GATHER_BUFFERS], err));
 	}
 	else
 	{
-		uint64		first = (uint64) job->started * job->rows_per_chunk;
-		uint64		width = spec->want_keys ? spec->key_width / 8 : 0;
-
-		desc->rows = (uint32) Min(job->rows_per_chunk, job->rows_down - first);
-		desc->words_at = device_part(desc->rows * width);
-		desc->rows_at = desc->words_at + (spec->keys_only ? 0 : desc->rows * sizeof(uint32));
-		if (spec->drop)
-		{
-			desc->ends_at = device_part(desc->rows_at);
-			desc->rows_at = desc->ends_at + desc->rows * sizeof(uint32);
-		}
-		if (job->started == 0)
-			TRY(cuda->event_record(job->events.down_begin, job->stream, err));
-		if (spec->drop)
-			TRY(copy_groups_down(api, slot, job, first, desc, chunk, err));
-		else if (width > 0)
-			TRY(cuda->copy_out(job->stream, chunk, job->keys_out + first * width,
-							   desc->rows * width, err));
-		if (!spec->keys_only)
-			TRY(cuda->copy_out(job->stream, chunk + desc->words_at,
-							   (spec->drop ? job->words : job->order) + first,
-							   desc->rows * sizeof(uint32), err));
+		*first = (uint64) job->started * job->rows_per_chunk;
+		desc->rows = (uint32) Min(job->rows_per_chunk, job->rows_down - *first);
 	}
-	TRY(cuda->event_record(job->events.chunk[job->started % slot->nchunks], job->stream, err));
+	end = spec->want_keys ? desc->rows * (spec->key_width / 8) : 0;
+	if (spec->mode == DEVICE_KEYS)
+	{
+		desc->words_at = device_part(end);
+		end = desc->words_at + (spec->keys_only ? 0 : desc->rows * sizeof(uint32));
+	}
+	if (spec->drop)
+	{
+		desc->ends_at = device_part(end);
+		end = desc->ends_at + desc->rows * sizeof(uint32);
+	}
+	desc->rows_at = end;
+	if (spec->mode == DEVICE_ROWS)
+	{
+		desc->rows_at = device_part(end);
+		/* only the device knows the exact length; the chunk is nearly full */
+		desc->row_bytes = (uint32) device_shared->chunk_size - desc->rows_at;
+	}
+	return GPUSORT_OK;
+}
+
+/* Starts the copies of the result's next chunk. */
+static GpusortStatus
+copy_chunk_down(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	const DeviceJobSpec *spec = &slot->spec;
+	DeviceChunkDesc *desc = &slot->down[job->started % slot->nchunks];
+	char	   *chunk = device_chunk(slot, job->started);
+	uint64		width = spec->key_width / 8;
+	uint64		first;
+
+	TRY(plan_chunk_down(slot, job, desc, &first, err));
 	if (job->started == 0)
+	{
+		TRY(cuda->event_record(job->events[EVENT_DOWN_BEGIN], job->stream, err));
 		slot->times.down_bytes = (double) desc->rows_at + desc->row_bytes;
-	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_down,
-							desc->row_bytes + (spec->mode == DEVICE_ROWS ? 0 : desc->rows_at));
+	}
+	if (spec->want_keys)
+		TRY(cuda->copy_out(job->stream, chunk, (spec->drop ? job->keys : job->keys_out) + first * width,
+						   desc->rows * width, err));
+	if (spec->drop)
+		TRY(cuda->copy_out(job->stream, chunk + desc->ends_at, job->ends + first,
+						   desc->rows * sizeof(uint32), err));
+	if (spec->mode == DEVICE_ROWS)
+		TRY(cuda->copy_out(job->stream, chunk + desc->rows_at, job->gathered[job->started % GATHER_BUFFERS],
+						   desc->row_bytes, err));
+	else if (!spec->keys_only)
+		TRY(cuda->copy_out(job->stream, chunk + desc->words_at, (spec->drop ? job->words : job->order) + first,
+						   desc->rows * sizeof(uint32), err));
+	TRY(cuda->event_record(job->events[EVENT_CHUNK + job->started % slot->nchunks], job->stream, err));
+	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_down, desc->rows_at + desc->row_bytes);
 	job->started++;
 	return GPUSORT_OK;
 }
 
 /* Reads the job's times, when its first chunk is down. */
 static GpusortStatus
-read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobTimes *times, GpusortError *err)
+read_times(const ProcessJob *job, DeviceJobTimes *times, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-
-	TRY(cuda->event_elapsed(job->events.up_begin, job->events.up_end, &times->up_us, err));
-	TRY(cuda->event_elapsed(job->events.sort_begin, job->events.sort_end, &times->sort_us, err));
-	return cuda->event_elapsed(job->events.down_begin, job->events.chunk[0], &times->down_us, err);
+	TRY(cuda->event_elapsed(job->events[EVENT_UP_BEGIN], job->events[EVENT_UP_END], &times->up_us, err));
+	TRY(cuda->event_elapsed(job->events[EVENT_SORT_BEGIN], job->events[EVENT_SORT_END], &times->sort_us, err));
+	return cuda->event_elapsed(job->events[EVENT_DOWN_BEGIN], job->events[EVENT_CHUNK], &times->down_us, err);
 }
 
 static GpusortStatus
-job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
+job_step_down(DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 {
 	uint32		read = pg_atomic_read_u32(&slot->read);
-	bool		first;
-	bool		any;
+	uint32		before = job->finished;
 
 	pg_memory_barrier();
 	while (job->started < job->total_down && job->started - read < slot->nchunks)
 	{
-		TRY(copy_chunk_down(api, slot, job, err));
+		TRY(copy_chunk_down(slot, job, err));
 		*step |= DEVICE_STEP_PROGRESS;
 	}
-	first = job->finished == 0;
-	TRY(poll_chunks(api, slot, job, &any, err));
-	if (any)
+	TRY(poll_chunks(slot, job, step, err));
+	if (job->finished != before)
 	{
-		if (first)
-			TRY(read_times(api, job, &slot->times, err));
+		if (before == 0)
+			TRY(read_times(job, &slot->times, err));
 		pg_memory_barrier();
 		pg_atomic_write_u32(&slot->made, job->finished);
 		SetLatch(slot->owner.latch);
-		*step |= DEVICE_STEP_PROGRESS;
 	}
 	if (job->finished == job->total_down)
 	{
@@ -415,8 +400,6 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step
 		SetLatch(slot->owner.latch);
 		job->phase = JOB_OVER;
 	}
-	if (job->finished != job->started)
-		*step |= DEVICE_STEP_IN_FLIGHT;
 	return GPUSORT_OK;
 }
 
@@ -427,40 +410,27 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step
 
 /* Destroys the slot's stream and events.  Its last job was on another device. */
 static void
-forget_device(const DeviceApi *api, ProcessJob *job)
+forget_device(ProcessJob *job)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-
 	job_call_lock(job, job->device);
 	cuda->stream_destroy(job->stream);
-	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
-		cuda->event_destroy(job->events.chunk[c]);
-	cuda->event_destroy(job->events.up_begin);
-	cuda->event_destroy(job->events.up_end);
-	cuda->event_destroy(job->events.sort_begin);
-	cuda->event_destroy(job->events.sort_end);
-	cuda->event_destroy(job->events.down_begin);
+	for (int e = 0; e < JOB_EVENTS; e++)
+		cuda->event_destroy(job->events[e]);
 	process_memory_unlock(job->device);
 	job->prepared = false;
 }
 
 /* Creates the slot's stream and events, unless its last job has left them. */
 static GpusortStatus
-prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *err)
+prepare_slot(ProcessJob *job, int device, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-	GpusortContext *context = api->contexts[device];
+	GpusortContext *context = device_contexts[device];
 
 	if (job->prepared)
 		return GPUSORT_OK;
 	TRY(cuda->stream_create(context, &job->stream, err));
-	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
-		TRY(cuda->event_create(context, &job->events.chunk[c], err));
-	TRY(cuda->event_create(context, &job->events.up_begin, err));
-	TRY(cuda->event_create(context, &job->events.up_end, err));
-	TRY(cuda->event_create(context, &job->events.sort_begin, err));
-	TRY(cuda->event_create(context, &job->events.sort_end, err));
-	TRY(cuda->event_create(context, &job->events.down_begin, err));
+	for (int e = 0; e < JOB_EVENTS; e++)
+		TRY(cuda->event_create(context, &job->events[e], err));
 	job->device = device;
 	job->prepared = true;
 	return GPUSORT_OK;
@@ -468,22 +438,22 @@ prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *er
 
 /* JobCall: allocates the job's memory, and publishes its size for the admission of jobs. */
 static GpusortStatus
-begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+begin_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	GpusortContext *context = api->contexts[slot->device];
+	GpusortContext *context = device_contexts[slot->device];
 	GpusortMemory before;
 	GpusortMemory after;
 	GpusortStatus status;
 
 	if (job->prepared && job->device != slot->device)
-		forget_device(api, job);
+		forget_device(job);
 	job_call_lock(job, slot->device);
-	status = prepare_slot(api, job, slot->device, err);
+	status = prepare_slot(job, slot->device, err);
 	if (status == GPUSORT_OK && !slot->producer.is_one)
 	{
-		api->cuda->device_memory(context, 0, &before);
-		status = job_allocate(api, slot, job, err);
-		api->cuda->device_memory(context, 0, &after);
+		cuda->device_memory(context, 0, &before);
+		status = job_allocate(slot, job, err);
+		cuda->device_memory(context, 0, &after);
 		slot->allocated = after.used - before.used;
 	}
 	process_memory_unlock(slot->device);
@@ -502,9 +472,7 @@ fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortE
 	SetLatch(slot->owner.latch);
 	job->phase = JOB_OVER;
 	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
-		device_process_fails("CUDA error on device %d: %s (%s:%d)",
-							 device_shared->devices[slot->device].index,
-							 err->message, err->file, (int) err->line);
+		device_process_fails(err);
 }
 
 /*
@@ -526,26 +494,26 @@ note_hold(const DeviceSlot *slot)
 
 /* Frees the slot if the device no longer uses its memory.  Returns a set of DEVICE_STEP_*. */
 static int
-close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+close_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	GpusortStatus status = GPUSORT_OK;
 
 	if (job->phase != JOB_NONE)
 	{
-		bool		any;
+		int			step = 0;
 
 		/* a producer's copies are on the stream of the job that it fills */
 		if (slot->producer.is_one)
-			status = poll_chunks(api, slot, job, &any, err);
+			status = poll_chunks(slot, job, &step, err);
 		if (status == GPUSORT_OK && slot->producer.is_one && job->finished != job->started)
 			return DEVICE_STEP_IN_FLIGHT;
 		if (status == GPUSORT_OK && job->prepared)
-			status = api->cuda->stream_poll(job->stream, err);
+			status = cuda->stream_poll(job->stream, err);
 		if (status == GPUSORT_NOT_READY)
 			return DEVICE_STEP_IN_FLIGHT;
 		if (!process_memory_trylock(slot->device))
 			return DEVICE_STEP_IN_FLIGHT | DEVICE_STEP_LOCKED;
-		job_release(api, job);
+		job_release(job);
 		process_memory_unlock(slot->device);
 		if (status != GPUSORT_OK)
 			fail_job(slot, job, status, err);
@@ -559,45 +527,19 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	return DEVICE_STEP_PROGRESS;
 }
 
-/* Reports the device as hung if more than the slot's timeout has passed. */
+/* Reports the device as hung if more than the slot's timeout has passed; 0: it is not waited for. */
 static void
 check_since(const DeviceSlot *slot, uint64 since)
 {
-	if (device_now_us() - since > (uint64) slot->timeout_ms * 1000)
+	if (since != 0 && device_now_us() - since > (uint64) slot->timeout_ms * 1000)
 		device_process_hangs(slot->device, slot->timeout_ms);
 }
 
-/* Checks the duration of the job's call.  Its wait for a thread or a lock does not count. */
-static void
-check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
-{
-	uint64		since = job->call.since;
-
-	if (since != 0)
-		check_since(slot, since);
-}
-
-/* Checks the time for which the job has waited for the device. */
-static void
-check_patience(const DeviceSlot *slot, ProcessJob *job)
-{
-	if (job->waiting_since == 0)
-		job->waiting_since = device_now_us();
-	else
-		check_since(slot, job->waiting_since);
-}
-
-void
-device_jobs_init(const DeviceApi *api)
-{
-	process_calls_init(api, jobs);
-}
-
 int
-device_job_step(const DeviceApi *api, int slot_no)
+device_job_step(int slot_no)
 {
 	DeviceSlot *slot = &device_shared->slots[slot_no];
-	ProcessJob *job = &jobs[slot_no];
+	ProcessJob *job = &process_jobs[slot_no];
 	uint32		word = pg_atomic_read_u32(&slot->state);
 	GpusortStatus status = GPUSORT_OK;
 	GpusortError err;
@@ -610,13 +552,10 @@ device_job_step(const DeviceApi *api, int slot_no)
 	pg_read_barrier();
 	if (job->call.what != NULL && !job_call_over(job))
 	{
-		check_call_patience(slot, job);
+		check_since(slot, job->call.since);
 		return DEVICE_STEP_IN_FLIGHT;
 	}
-	err.status = 0;
-	err.message[0] = '\0';
-	err.file[0] = '\0';
-	err.line = 0;
+	memset(&err, 0, sizeof(err));
 	device_shared->life.at_device = device_shared->devices[slot->device].index;
 	if (job->call.what != NULL)
 	{
@@ -627,7 +566,7 @@ device_job_step(const DeviceApi *api, int slot_no)
 	}
 
 	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
-		step = close_job(api, slot, job, &err);
+		step = close_job(slot, job, &err);
 	else
 	{
 		if (job->phase == JOB_NONE)
@@ -637,12 +576,12 @@ device_job_step(const DeviceApi *api, int slot_no)
 			job_call(slot_no, begin_job);
 		}
 		if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_UP && slot->producer.is_one)
-			status = job_step_producer(api, slot, job, &device_shared->slots[slot->producer.into.slot],
-									   &jobs[slot->producer.into.slot], &step, &err);
+			status = job_step_producer(slot, job, &device_shared->slots[slot->producer.into.slot],
+									   &process_jobs[slot->producer.into.slot], &step, &err);
 		else if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_UP)
-			status = job_step_up(api, slot, job, &step, &err);
+			status = job_step_up(slot, job, &step, &err);
 		if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_DOWN)
-			status = job_step_down(api, slot, job, &step, &err);
+			status = job_step_down(slot, job, &step, &err);
 		if (status != GPUSORT_OK)
 		{
 			fail_job(slot, job, status, &err);
@@ -650,9 +589,10 @@ device_job_step(const DeviceApi *api, int slot_no)
 		}
 	}
 	device_shared->life.at_device = -1;
-	if (step == DEVICE_STEP_IN_FLIGHT)
-		check_patience(slot, job);
-	else
+	if (step != DEVICE_STEP_IN_FLIGHT)
 		job->waiting_since = 0;
+	else if (job->waiting_since == 0)
+		job->waiting_since = device_now_us();
+	check_since(slot, job->waiting_since);
 	return step;
 }

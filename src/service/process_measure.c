@@ -2,21 +2,18 @@
  * process_measure.c
  *	  Measures the speed of GPUs and of the CPU, for the cost models.
  *
- * The library's costs are those of one kind of GPU on one kind of bus, and the cost
- * model of the CPU is that of one kind of processor.  So each device is measured once a
- * process has opened it (gpusort.device_learn).  A measurement consists of steps of some
- * milliseconds.  A step starts only while there is no job, and only if the previous step of
- * its kind predicts a short time.  So a sort waits at most for one step.  The library's
- * costs apply until all steps are done.
- *
- * The CPU is measured with a sort, as a step of the first device.
+ * The built-in costs were measured on one kind of GPU, bus and processor.  So the
+ * process measures each device that it has opened, and the CPU as a step of the
+ * first device (gpusort.device_learn).  A step takes some milliseconds.  It starts only
+ * while there is no job, and larger sorts are skipped if smaller ones take long: a sort
+ * waits at most for one step.  The library's costs apply until all steps are done.
  *
  * Memory policy: a step has device memory only while it runs, at most 1 / MEMORY_SHARE
  * of what jobs may take.  The pinned host memory (20 MB) stays from the first step to
  * the last.  The CPU's sort uses it, too.
  *
- * On error: if device memory is short, the remaining steps are skipped.  After a CUDA
- * error the process ends, as for a job.
+ * On error: if device memory is short, the step measures nothing.  After a CUDA error
+ * the process ends, as for a job.
  */
 #include "postgres.h"
 
@@ -25,14 +22,13 @@
 #include "service/process_internal.h"
 #include "settings.h"
 
-#define COPY_SMALL		((uint64) 1 << 20)	/* bytes of a small copy */
-#define COPY_LARGE		((uint64) 64 << 20) /* bytes of a large copy */
 #define HOST_BYTES		((uint64) 16 << 20) /* host memory of keys */
 #define HOST_RIDS_BYTES	((uint64) 4 << 20)	/* host memory of row ids, behind it */
+#define COPY_BYTES		((uint64) 4 << 20)	/* a copy, as of a large chunk */
 #define LAUNCH_ROWS		1024	/* rows of a sort of few keys */
 #define REPEATS			4		/* the least of this number of times counts */
 
-/* A step that takes longer is repeated less, and larger sorts are skipped. */
+/* What takes longer is measured twice only, and larger sorts are skipped. */
 #define LONG_US			20000
 
 /* A step takes at most 1 / MEMORY_SHARE of the free budget. */
@@ -45,8 +41,7 @@ typedef enum MeasureStep
 {
 	MEASURE_BEGIN,
 	MEASURE_LAUNCH,
-	MEASURE_COPY_SMALL,
-	MEASURE_COPY_LARGE,
+	MEASURE_COPIES,
 	MEASURE_SORT,				/* + width * DEVICE_MEASURED_SIZES + size */
 	MEASURE_CPU = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES,
 	MEASURE_END
@@ -58,54 +53,46 @@ typedef struct Measuring
 	int			step;			/* MeasureStep, or between two of them */
 	GpusortStream *stream;
 	GpusortEvent *from;
-	GpusortEvent *to;
+	GpusortEvent *to;			/* NULL: begin() has not succeeded */
 	char	   *host;
+	double		smaller_us;		/* a complete job of the previous size */
 	DeviceMeasured measured;
-	double		cpu_sort_us;
 } Measuring;
-
-/* Device memory of a measured sort. */
-typedef struct SortRoom
-{
-	char	   *keys;
-	uint32	   *rids;
-	char	   *scratch;
-} SortRoom;
 
 static Measuring measurings[DEVICE_MAX];
 
-/* The ABI's index of the algorithm that most sorts use, or 0 if the library lacks it. */
+/* The ABI's index of the measured algorithm, which most sorts use; -1: none. */
 static int
 measured_algorithm(void)
 {
-	for (int i = 0; i < device_shared->nalgorithms; i++)
-	{
-		if (strcmp(device_shared->algorithms[i].name, sort_algorithms[ALGORITHM_GPU_BUCKET].name) == 0)
-			return i;
-	}
-	return 0;
+	return device_algorithm(sort_algorithms[DEVICE_MEASURED_ALGORITHM].name);
 }
 
-/* May a step have this much device memory? */
-static bool
-is_affordable(const DeviceApi *api, int device, uint64 bytes)
+/* Allocates device memory for a step, unless it is more than a step may have. */
+static GpusortStatus
+allocate_block(int device, uint64 bytes, char **block, GpusortError *err)
 {
 	GpusortMemory memory;
 
-	api->cuda->device_memory(api->contexts[device], 1, &memory);
-	return memory.budget > memory.used && bytes <= (memory.budget - memory.used) / MEMORY_SHARE;
+	cuda->device_memory(device_contexts[device], 1, &memory);
+	if (memory.budget < memory.used || bytes > (memory.budget - memory.used) / MEMORY_SHARE)
+		return GPUSORT_NO_MEMORY;
+	return cuda->device_alloc(device_contexts[device], bytes, (void **) block, err);
+}
+
+static void
+keep_least(double *least, double us)
+{
+	*least = *least == 0 ? us : Min(*least, us);
 }
 
 /* The first step: creates stream and events, and fills host memory with random keys. */
 static GpusortStatus
-begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
+begin(int device, Measuring *m, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-	GpusortContext *context = api->contexts[device];
+	GpusortContext *context = device_contexts[device];
 	pg_prng_state state;
 
-	memset(&m->measured, 0, sizeof(m->measured));
-	m->cpu_sort_us = 0;
 	TRY(cuda->host_alloc(context, HOST_BYTES + HOST_RIDS_BYTES, (void **) &m->host, err));
 	TRY(cuda->stream_create(context, &m->stream, err));
 	TRY(cuda->event_create(context, &m->from, err));
@@ -118,10 +105,8 @@ begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 
 /* Frees what begin() has created. */
 static void
-end(const DeviceApi *api, int device, Measuring *m)
+end(int device, Measuring *m)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-
 	if (m->from != NULL)
 		cuda->event_destroy(m->from);
 	if (m->to != NULL)
@@ -129,98 +114,48 @@ end(const DeviceApi *api, int device, Measuring *m)
 	if (m->stream != NULL)
 		cuda->stream_destroy(m->stream);
 	if (m->host != NULL)
-		cuda->host_free(api->contexts[device], m->host);
-	cuda->device_trim(api->contexts[device]);
+		cuda->host_free(device_contexts[device], m->host);
+	cuda->device_trim(device_contexts[device]);
 	m->from = m->to = NULL;
 	m->stream = NULL;
 	m->host = NULL;
 }
 
-/* Sets *us to the time, by the device's clock, of a copy in pieces of HOST_BYTES. */
+/* Sets *us to the time of a copy, by the device's clock. */
 static GpusortStatus
-time_copy(const DeviceApi *api, Measuring *m, char *there, bool up, uint64 bytes, double *us,
-		  GpusortError *err)
+time_copy(Measuring *m, char *block, bool up, double *us, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-
 	TRY(cuda->event_record(m->from, m->stream, err));
-	for (uint64 at = 0; at < bytes; at += HOST_BYTES)
-	{
-		uint64		piece = Min(HOST_BYTES, bytes - at);
-
-		if (up)
-			TRY(cuda->copy_in(m->stream, there + at, m->host, piece, err));
-		else
-			TRY(cuda->copy_out(m->stream, m->host, there + at, piece, err));
-	}
+	if (up)
+		TRY(cuda->copy_in(m->stream, block, m->host, COPY_BYTES, err));
+	else
+		TRY(cuda->copy_out(m->stream, m->host, block, COPY_BYTES, err));
 	TRY(cuda->event_record(m->to, m->stream, err));
 	TRY(cuda->stream_wait(m->stream, err));
 	return cuda->event_elapsed(m->from, m->to, us, err);
 }
 
-/* Measures copies in both directions: least times, in nanoseconds per byte. */
+/* Measures copies in both directions. */
 static GpusortStatus
-measure_copies(const DeviceApi *api, int device, Measuring *m, uint64 bytes, double *up_ns,
-			   double *down_ns, GpusortError *err)
+measure_copies(int device, Measuring *m, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-	GpusortContext *context = api->contexts[device];
 	GpusortStatus status = GPUSORT_OK;
 	double		least[2] = {0, 0};
-	char	   *there;
+	char	   *block;
 
-	if (!is_affordable(api, device, bytes))
-		return GPUSORT_OK;
-	TRY(cuda->device_alloc(context, bytes, (void **) &there, err));
-	for (int i = 0; i < 2 * REPEATS && status == GPUSORT_OK; i++)
+	TRY(allocate_block(device, COPY_BYTES, &block, err));
+	for (int i = 0; i < 2 * REPEATS && status == GPUSORT_OK && (i < 4 || least[0] + least[1] < LONG_US); i++)
 	{
 		double		us = 0;
-		double	   *best = &least[i % 2];
 
-		status = time_copy(api, m, there, i % 2 == 0, bytes, &us, err);
+		status = time_copy(m, block, i % 2 == 0, &us, err);
 		if (status == GPUSORT_OK)
-			*best = *best == 0 ? us : Min(*best, us);
-		/* a slow copy is measured only once in each direction */
-		if (i % 2 != 0 && us > LONG_US)
-			break;
+			keep_least(&least[i % 2], us);
 	}
-	cuda->device_free(context, there);
-	*up_ns = least[0] * 1000 / (double) bytes;
-	*down_ns = least[1] * 1000 / (double) bytes;
+	cuda->device_free(device_contexts[device], block);
+	m->measured.up_ns = least[0] * 1000 / (double) COPY_BYTES;
+	m->measured.down_ns = least[1] * 1000 / (double) COPY_BYTES;
 	return status;
-}
-
-/* Allocates device memory for a sort.  The caller frees it, also after an error. */
-static GpusortStatus
-get_room(const DeviceApi *api, int device, GpusortProblem *problem, SortRoom *room, GpusortError *err)
-{
-	const GpusortCudaApi *cuda = api->cuda;
-	GpusortContext *context = api->contexts[device];
-	const char *why;
-
-	TRY(cuda->sort_scratch(context, measured_algorithm(), problem, &problem->scratch_bytes, &why, err));
-	if (!is_affordable(api, device, problem->n * (problem->key_width / 8 + sizeof(uint32)) + problem->scratch_bytes))
-		return GPUSORT_NO_MEMORY;
-	TRY(cuda->device_alloc(context, problem->n * (problem->key_width / 8), (void **) &room->keys, err));
-	TRY(cuda->device_alloc(context, problem->n * sizeof(uint32), (void **) &room->rids, err));
-	TRY(cuda->device_alloc(context, problem->scratch_bytes, (void **) &room->scratch, err));
-	problem->keys = room->keys;
-	problem->rids_out = room->rids;
-	problem->scratch = room->scratch;
-	return GPUSORT_OK;
-}
-
-/* Frees what get_room() has allocated. */
-static void
-free_room(const DeviceApi *api, int device, const SortRoom *room)
-{
-	void	   *mine[] = {room->keys, room->rids, room->scratch};
-
-	for (int i = 0; i < (int) lengthof(mine); i++)
-	{
-		if (mine[i] != NULL)
-			api->cuda->device_free(api->contexts[device], mine[i]);
-	}
 }
 
 /*
@@ -228,20 +163,82 @@ free_room(const DeviceApi *api, int device, const SortRoom *room)
  * by the device's clock.
  */
 static GpusortStatus
-time_sort(const DeviceApi *api, Measuring *m, const GpusortProblem *problem, const SortRoom *room,
-		  double *all_us, double *sort_us, GpusortError *err)
+time_sort(Measuring *m, const GpusortProblem *problem, double *all_us,
+		  double *sort_us, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
 	uint64		start = device_now_us();
 
-	TRY(cuda->copy_in(m->stream, room->keys, m->host, problem->n * (problem->key_width / 8), err));
+	TRY(cuda->copy_in(m->stream, (void *) problem->keys, m->host, problem->n * (problem->key_width / 8), err));
 	TRY(cuda->event_record(m->from, m->stream, err));
 	TRY(cuda->sort_run(m->stream, measured_algorithm(), problem, NULL, err));
 	TRY(cuda->event_record(m->to, m->stream, err));
-	TRY(cuda->copy_out(m->stream, m->host + HOST_BYTES, room->rids, problem->n * sizeof(uint32), err));
+	TRY(cuda->copy_out(m->stream, m->host + HOST_BYTES, problem->rids_out, problem->n * sizeof(uint32), err));
 	TRY(cuda->stream_wait(m->stream, err));
 	*all_us = (double) (device_now_us() - start);
 	return cuda->event_elapsed(m->from, m->to, sort_us, err);
+}
+
+/* Measures a sort: least times of a complete job and of its sort. */
+static GpusortStatus
+measure_sort(int device, Measuring *m, int key_width, uint64 rows,
+			 double *least_all_us, double *least_sort_us, GpusortError *err)
+{
+	/* multiples of 256, the alignment that the library needs */
+	uint64		key_bytes = rows * (key_width / 8);
+	uint64		rid_bytes = rows * sizeof(uint32);
+	GpusortProblem problem;
+	GpusortStatus status = GPUSORT_OK;
+	const char *why;
+	char	   *block;
+
+	memset(&problem, 0, sizeof(problem));
+	problem.n = rows;
+	problem.key_width = problem.end_bit = key_width;
+	problem.output = GPUSORT_OUT_RIDS;
+	*least_all_us = *least_sort_us = 0;
+	TRY(cuda->sort_scratch(device_contexts[device], measured_algorithm(), &problem, &problem.scratch_bytes,
+								&why, err));
+	TRY(allocate_block(device, key_bytes + rid_bytes + problem.scratch_bytes, &block, err));
+	problem.keys = block;
+	problem.rids_out = (uint32 *) (block + key_bytes);
+	problem.scratch = block + key_bytes + rid_bytes;
+	for (int i = 0; i < REPEATS && status == GPUSORT_OK && (i < 2 || *least_all_us < LONG_US); i++)
+	{
+		double		all_us;
+		double		sort_us;
+
+		status = time_sort(m, &problem, &all_us, &sort_us, err);
+		if (status == GPUSORT_OK)
+		{
+			keep_least(least_all_us, all_us);
+			keep_least(least_sort_us, sort_us);
+		}
+	}
+	cuda->device_free(device_contexts[device], block);
+	return status;
+}
+
+/* Measures a sort of this size, unless the next smaller one failed or took long. */
+static GpusortStatus
+measure_size(int device, Measuring *m, int width, int size, GpusortError *err)
+{
+	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || m->smaller_us > LONG_US))
+		return GPUSORT_OK;
+	return measure_sort(device, m, 32 << width,
+						UINT64CONST(1) << (DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size),
+						&m->smaller_us, &m->measured.sort_us[width][size], err);
+}
+
+/* Publishes a measurement.  Its version is odd meanwhile, and stays odd if the process dies here. */
+static void
+publish(volatile void *to, const void *measured, Size size, volatile uint32 *version)
+{
+	*version |= 1;
+	pg_memory_barrier();
+	memcpy((void *) to, measured, size);
+	pg_memory_barrier();
+	/* unique: another device may have had this entry */
+	*version = (device_shared->measurements += 2);
 }
 
 /* Measures a radix sort on the CPU.  Its keys are the first words of the host memory. */
@@ -251,6 +248,7 @@ measure_cpu(Measuring *m)
 	const SortKernel *radix = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
 	const uint64 *words = (const uint64 *) m->host;
 	char	   *room = m->host + CPU_ROWS * sizeof(uint64);
+	double		least_us = 0;
 	SortProblem problem;
 
 	memset(&problem, 0, sizeof(problem));
@@ -264,151 +262,65 @@ measure_cpu(Measuring *m)
 	for (int i = 0; i < REPEATS; i++)
 	{
 		uint64		start;
-		double		us;
 
 		for (size_t row = 0; row < CPU_ROWS; row++)
 			sort_rec_set(problem.recs, SORT_REC_64, 0, row, words[row], (uint32) row);
 		start = device_now_us();
 		if (radix->run(&problem) != SORT_OK)
 			return;
-		us = (double) (device_now_us() - start);
-		m->cpu_sort_us = i == 0 ? us : Min(m->cpu_sort_us, us);
+		keep_least(&least_us, (double) (device_now_us() - start));
 	}
-}
-
-/* Measures a sort: least times of a complete job and of its sort. */
-static GpusortStatus
-measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint64 rows,
-			 double *least_all_us, double *least_sort_us, GpusortError *err)
-{
-	GpusortProblem problem;
-	SortRoom	room = {NULL, NULL, NULL};
-	GpusortStatus status;
-
-	memset(&problem, 0, sizeof(problem));
-	problem.n = rows;
-	problem.key_width = problem.end_bit = key_width;
-	problem.output = GPUSORT_OUT_RIDS;
-	status = get_room(api, device, &problem, &room, err);
-	*least_all_us = *least_sort_us = 0;
-	for (int i = 0; i < REPEATS && status == GPUSORT_OK; i++)
-	{
-		double		all_us;
-		double		sort_us;
-
-		status = time_sort(api, m, &problem, &room, &all_us, &sort_us, err);
-		if (status != GPUSORT_OK)
-			break;
-		*least_all_us = i == 0 ? all_us : Min(*least_all_us, all_us);
-		*least_sort_us = i == 0 ? sort_us : Min(*least_sort_us, sort_us);
-		/* a slow sort is measured only twice */
-		if (all_us > LONG_US && i > 0)
-			break;
-	}
-	free_room(api, device, &room);
-	return status == GPUSORT_NO_MEMORY || status == GPUSORT_UNSUPPORTED ? GPUSORT_OK : status;
-}
-
-/* Measures a sort of this size, unless the next smaller one failed or took long. */
-static GpusortStatus
-measure_size(const DeviceApi *api, int device, Measuring *m, int width, int size, GpusortError *err)
-{
-	static double smaller_us;	/* complete job of the previous size */
-
-	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || smaller_us > LONG_US))
-		return GPUSORT_OK;
-	return measure_sort(api, device, m, 32 << width,
-						UINT64CONST(1) << (DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size),
-						&smaller_us, &m->measured.sort_us[width][size], err);
+	publish(&device_shared->cpu.sort_us, &least_us, sizeof(least_us), &device_shared->cpu.times);
 }
 
 /* Does the step that m->step names. */
 static GpusortStatus
-take_step(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
+take_step(int device, Measuring *m, GpusortError *err)
 {
-	DeviceMeasured *to = &m->measured;
+	int			sort = m->step - MEASURE_SORT;
 	double		unused;
 
 	switch (m->step)
 	{
 		case MEASURE_BEGIN:
-			TRY(begin(api, device, m, err));
-			to->algorithm = algorithm_by_name(device_shared->algorithms[measured_algorithm()].name)->id;
-			return GPUSORT_OK;
+			return begin(device, m, err);
 		case MEASURE_LAUNCH:
-			return measure_sort(api, device, m, 64, LAUNCH_ROWS, &to->launch_us, &unused, err);
-		case MEASURE_COPY_SMALL:
-			return measure_copies(api, device, m, COPY_SMALL, &to->up_small_ns, &to->down_small_ns, err);
-		case MEASURE_COPY_LARGE:
-			return measure_copies(api, device, m, COPY_LARGE, &to->up_ns, &to->down_ns, err);
+			return measure_sort(device, m, 64, LAUNCH_ROWS, &m->measured.launch_us, &unused, err);
+		case MEASURE_COPIES:
+			return measure_copies(device, m, err);
 		case MEASURE_CPU:
 			if (device == 0)
 				measure_cpu(m);
 			return GPUSORT_OK;
 		default:
-			return measure_size(api, device, m, (m->step - MEASURE_SORT) / DEVICE_MEASURED_SIZES,
-								(m->step - MEASURE_SORT) % DEVICE_MEASURED_SIZES, err);
+			return measure_size(device, m, sort / DEVICE_MEASURED_SIZES, sort % DEVICE_MEASURED_SIZES, err);
 	}
 }
 
-/* Publishes a measurement; CpuMeasured.times is odd meanwhile. */
-static void
-publish_cpu(double sort_us)
-{
-	volatile CpuMeasured *cpu = &device_shared->cpu;
-
-	/* it is odd already if a process died here */
-	cpu->times |= 1;
-	pg_memory_barrier();
-	cpu->sort_us = sort_us;
-	pg_memory_barrier();
-	cpu->times++;
-}
-
-/* Publishes a measurement; DeviceEntry.measurements is odd meanwhile. */
-static void
-publish(int device, const DeviceMeasured *measured)
-{
-	DeviceEntry *entry = &device_shared->devices[device];
-
-	entry->measurements++;
-	pg_memory_barrier();
-	entry->measured = *measured;
-	pg_memory_barrier();
-
-	/* a version is unique among all devices, as another one may have had this entry */
-	entry->measurements = (device_shared->measurements += 2);
-}
-
 bool
-device_measure_step(const DeviceApi *api, int device)
+device_measure_step(int device)
 {
 	Measuring  *m = &measurings[device];
+	DeviceEntry *entry = &device_shared->devices[device];
 	GpusortError err;
 	GpusortStatus status;
 
-	if (m->step == MEASURE_END || (m->step == MEASURE_BEGIN && !device_shared->settings.learn) ||
-		algorithm_by_name(device_shared->algorithms[measured_algorithm()].name) == NULL)
-		return false;
-
 	/* a thread's call may have the lock */
-	if (!process_memory_trylock(device))
+	if (m->step == MEASURE_END || (m->step == MEASURE_BEGIN && !device_shared->settings.learn) ||
+		measured_algorithm() < 0 || !process_memory_trylock(device))
 		return false;
 	memset(&err, 0, sizeof(err));
-	device_shared->life.at_device = device_shared->devices[device].index;
-	status = take_step(api, device, m, &err);
+	device_shared->life.at_device = entry->index;
+	status = take_step(device, m, &err);
 	if (gpusort_is_broken(status))
-		device_process_fails("CUDA error on device %d: %s (%s:%d)", device_shared->life.at_device,
-							 err.message, err.file, (int) err.line);
+		device_process_fails(&err);
 	device_shared->life.at_device = -1;
-	/* if memory is short, the costs are learned from jobs only */
-	m->step = status == GPUSORT_OK ? m->step + 1 : MEASURE_END;
+	/* without stream and events the costs are learned from jobs only */
+	m->step = m->to == NULL ? MEASURE_END : m->step + 1;
 	if (m->step == MEASURE_END)
 	{
-		end(api, device, m);
-		if (m->cpu_sort_us > 0)
-			publish_cpu(m->cpu_sort_us);
-		publish(device, &m->measured);
+		end(device, m);
+		publish(&entry->measured, &m->measured, sizeof(m->measured), &entry->measurements);
 	}
 	process_memory_unlock(device);
 	return true;

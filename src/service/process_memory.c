@@ -110,10 +110,9 @@ job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n)
  * one that can.  Sets the size of the scratch memory.
  */
 static GpusortStatus
-plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+plan_scratch(const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-	GpusortContext *context = api->contexts[slot->device];
+	GpusortContext *context = device_contexts[slot->device];
 	GpusortStatus status = GPUSORT_UNSUPPORTED;
 	GpusortProblem problem;
 	const char *why;
@@ -127,7 +126,7 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 		int			a = i < 0 ? asked : i;
 
 		if (!slot->spec.keys_only &&
-			(!device_shared->algorithms[a].stable || !device_shared->algorithms[a].rids))
+			(!cuda->algorithm(a)->stable || !cuda->algorithm(a)->rids))
 			continue;
 		job->algorithm = a;
 		status = cuda->sort_scratch(context, a, &problem, &job->scratch_bytes, &why, err);
@@ -166,20 +165,20 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 
 /* Allocates the memory that the job does not have yet. */
 static GpusortStatus
-allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+allocate(const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	const DeviceJobSpec *spec = &slot->spec;
-	GpusortContext *context = api->contexts[slot->device];
+	GpusortContext *context = device_contexts[slot->device];
 	uint64		n = job->max_rows;
 	uint64		key_bytes = n * (spec->key_width / 8);
 
 #define ALLOC(p, bytes) \
 	do { \
 		if ((p) == NULL) \
-			TRY(api->cuda->device_alloc(context, (bytes), (void **) &(p), err)); \
+			TRY(cuda->device_alloc(context, (bytes), (void **) &(p), err)); \
 	} while (0)
 
-	TRY(plan_scratch(api, slot, job, err));
+	TRY(plan_scratch(slot, job, err));
 	ALLOC(job->keys, key_bytes);
 	if (!spec->keys_only)
 	{
@@ -211,42 +210,33 @@ allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortE
 	return GPUSORT_OK;
 }
 
-/* Frees device memory of the job; p may be NULL. */
+/* Frees the blocks [from, to) of the job. */
 static void
-free_device(const DeviceApi *api, const ProcessJob *job, void *p)
+release_blocks(ProcessJob *job, int from, int to)
 {
-	if (p != NULL)
-		api->cuda->device_free(api->contexts[job->device], p);
+	for (int b = from; b < to; b++)
+	{
+		if (job->blocks[b] != NULL)
+			cuda->device_free(device_contexts[job->device], job->blocks[b]);
+		job->blocks[b] = NULL;
+	}
 }
 
 /* Frees the memory that has no data before the sort: scratch and output. */
 static void
-release_empty(const DeviceApi *api, ProcessJob *job)
+release_empty(ProcessJob *job)
 {
-	free_device(api, job, job->keys_out);
-	free_device(api, job, job->order);
-	free_device(api, job, job->first);
-	free_device(api, job, job->ends);
-	free_device(api, job, job->out_offset);
-	free_device(api, job, job->scratch);
-	for (int b = 0; b < GATHER_BUFFERS; b++)
-		free_device(api, job, job->gathered[b]);
+	release_blocks(job, JOB_INPUT_BLOCKS, JOB_BLOCKS);
 	free(job->chunk_row);
-	job->keys_out = job->scratch = NULL;
-	job->order = job->first = job->ends = job->chunk_row = NULL;
-	job->out_offset = NULL;
-	memset(job->gathered, 0, sizeof(job->gathered));
+	job->chunk_row = NULL;
 }
 
-/* Frees the memory of the input. */
+/* Frees all memory of the job. */
 static void
-release_input(const DeviceApi *api, ProcessJob *job)
+release_all(ProcessJob *job)
 {
-	free_device(api, job, job->keys);
-	free_device(api, job, job->words);
-	free_device(api, job, job->rows);
-	job->keys = job->rows = NULL;
-	job->words = NULL;
+	release_blocks(job, 0, JOB_INPUT_BLOCKS);
+	release_empty(job);
 }
 
 /*
@@ -255,35 +245,32 @@ release_input(const DeviceApi *api, ProcessJob *job)
  * all kept blocks are freed, and the job gets blocks of the right size.
  */
 static GpusortStatus
-allocate_or_trim(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+allocate_or_trim(const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	GpusortStatus status = allocate(api, slot, job, err);
+	GpusortStatus status = allocate(slot, job, err);
 
 	if (status == GPUSORT_NO_MEMORY)
 	{
-		release_empty(api, job);
-		release_input(api, job);
-		api->cuda->device_trim(api->contexts[slot->device]);
-		status = allocate(api, slot, job, err);
+		release_all(job);
+		cuda->device_trim(device_contexts[slot->device]);
+		status = allocate(slot, job, err);
 	}
 	return status;
 }
 
 GpusortStatus
-job_allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+job_allocate(const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	job->max_rows = slot->spec.max_rows;
 	job->max_row_bytes = slot->spec.max_row_bytes;
-	return allocate_or_trim(api, slot, job, err);
+	return allocate_or_trim(slot, job, err);
 }
 
 /* Copies the input that has come so far to new memory, and waits for the copies. */
 static GpusortStatus
-copy_input(const DeviceApi *api, const DeviceSlot *slot, const ProcessJob *from, ProcessJob *to,
+copy_input(const DeviceSlot *slot, const ProcessJob *from, ProcessJob *to,
 		   GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
-
 	TRY(cuda->copy_within(to->stream, to->keys, from->keys,
 						  from->n * (slot->spec.key_width / 8), err));
 	if (from->words != NULL)
@@ -294,45 +281,44 @@ copy_input(const DeviceApi *api, const DeviceSlot *slot, const ProcessJob *from,
 }
 
 GpusortStatus
-job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, bool *ok, GpusortError *err)
+job_grow(DeviceSlot *slot, ProcessJob *job, bool *ok, GpusortError *err)
 {
-	GpusortContext *context = api->contexts[slot->device];
+	GpusortContext *context = device_contexts[slot->device];
 	ProcessJob	old;
 	GpusortMemory before;
 	GpusortMemory after;
 	GpusortStatus status;
 
-	api->cuda->device_memory(context, 0, &before);
-	release_empty(api, job);
+	cuda->device_memory(context, 0, &before);
+	release_empty(job);
 	old = *job;
-	job->keys = job->rows = NULL;
-	job->words = NULL;
+	memset(job->blocks, 0, sizeof(job->blocks));
 	job->max_rows = slot->grow.rows;
 	job->max_row_bytes = slot->grow.row_bytes;
-	status = allocate_or_trim(api, slot, job, err);
+	status = allocate_or_trim(slot, job, err);
 	*ok = status == GPUSORT_OK;
 	if (*ok)
 	{
-		status = copy_input(api, slot, &old, job, err);
-		release_input(api, &old);
+		status = copy_input(slot, &old, job, err);
+		release_blocks(&old, 0, JOB_INPUT_BLOCKS);
 	}
 	else if (gpusort_use_cpu(status))
 	{
-		release_empty(api, job);
-		release_input(api, job);
+		release_all(job);
 		*job = old;
-		status = allocate(api, slot, job, err);
+		status = allocate(slot, job, err);
 	}
-	api->cuda->device_memory(context, 0, &after);
+	cuda->device_memory(context, 0, &after);
 	slot->allocated = slot->allocated + after.used - before.used;
 	return status;
 }
 
 void
-job_release(const DeviceApi *api, ProcessJob *job)
+job_release(ProcessJob *job)
 {
-	release_empty(api, job);
-	release_input(api, job);
-	memset(&job->keys, 0, sizeof(*job) - offsetof(ProcessJob, keys));
+	StaticAssertStmt(offsetof(ProcessJob, scratch_bytes) - offsetof(ProcessJob, blocks) == JOB_BLOCKS * sizeof(void *),
+					 "blocks[] has all blocks");
+	release_all(job);
+	memset(&job->blocks, 0, sizeof(*job) - offsetof(ProcessJob, blocks));
 	job->phase = JOB_NONE;
 }

@@ -321,15 +321,6 @@ typedef struct DeviceEntry
 
 #define DEVICE_MAX_ALGORITHMS	16
 
-/* An algorithm of the GPU library, as the library reports it. */
-typedef struct DeviceAlgorithm
-{
-	char		name[24];
-	uint32		key_widths;		/* GPUSORT_KEYS_* */
-	bool		stable;
-	bool		rids;
-} DeviceAlgorithm;
-
 /*
  * Statistics of a device since the server's start or gpusort_stat_reset().  Backends
  * write "failed"; the device process writes the other fields.
@@ -434,8 +425,7 @@ typedef struct DeviceShared
 	uint32		measurements;	/* version of the last measurement; even */
 	volatile CpuMeasured cpu;	/* stays valid after the process ends */
 	int			nalgorithms;
-	DeviceAlgorithm algorithms[DEVICE_MAX_ALGORITHMS];
-	bool		pinned;
+	char		algorithms[DEVICE_MAX_ALGORITHMS][24];	/* names */
 
 	/* recent mean times that jobs hold their memory, per job and per byte */
 	struct

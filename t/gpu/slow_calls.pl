@@ -159,7 +159,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	others_sort('after a cancel');
 }
 
-# as many sorts at the same time as there are slots, which are more than threads
+# many sorts at the same time
 {
 	my $script = $node->basedir . '/script.sql';
 

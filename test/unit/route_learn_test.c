@@ -89,7 +89,6 @@ measure(Machine machine, DeviceMeasured *measured)
 	measured->down_ns = 1 / machine.down_gbs;
 	/* without the time of the messages between two processes */
 	measured->launch_us = fmax(machine.hand_over_us - 200, 50);
-	measured->algorithm = ALGORITHM_GPU_BUCKET;
 	for (int w = 0; w < 3; w++)
 	{
 		for (int size = 0; size < DEVICE_MEASURED_SIZES; size++)
