@@ -212,7 +212,7 @@ device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
 	DeviceAvailability availability;
 
 	device_availability(&availability);
-	set_costs(facts, availability.device, availability.others, false);
+	set_costs(facts, availability.device, availability.active_jobs, false);
 	if (memory != NULL)
 		*memory = (double) availability.memory;
 	if (all_memory != NULL)
@@ -244,7 +244,7 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 	times.down_bytes = observed->down_bytes;
 	times.down_us = observed->down_us;
 	times.sort_us = observed->sort_us;
-	times.others = device_others(job->slot->device);
+	times.others = device_active_jobs(job->slot->device);
 	if (at_once && observed->up_bytes > 0)
 	{
 		double		most_us = job->first_us - job->fill_us - observed->sort_us - observed->down_us;

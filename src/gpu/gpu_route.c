@@ -396,9 +396,8 @@ device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows)
 }
 
 void
-device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why)
+device_note_failure(SortEnv *env, const Algorithm *algorithm)
 {
-	device_log_failure(why);
 	env->device_failed = env->report.device.failed = true;
 	gpusort_stat_fallback(algorithm);
 }

@@ -56,7 +56,7 @@ extern void device_report_job(SortEnv *env, const DeviceJobReport *done);
 /* Adds a part of this number of rows to the report of the job's device. */
 extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
 
-/* Logs and counts a failure of the device.  This sort does not try a device again. */
-extern void device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why);
+/* Counts a failure of the device.  This sort does not try a device again. */
+extern void device_note_failure(SortEnv *env, const Algorithm *algorithm);
 
 #endif							/* GPUSORT_GPU_JOB_ROUTE_H */

@@ -401,7 +401,7 @@ part_failed(DeviceKeys *dk, int p)
 
 	/* statistics count a sort once */
 	if (!parts->failed)
-		device_note_failure(dk->env, dk->decision.algorithm, parts->parts[p].job->why);
+		device_note_failure(dk->env, dk->decision.algorithm);
 	parts->failed = true;
 	close_part_job(dk, &parts->parts[p].job);
 }

@@ -208,7 +208,7 @@ device_keys_send_chunks(DeviceKeys *dk, size_t *next_rows)
 			!device_keys_send(dk, dk->per_chunk))
 		{
 			if (dk->job->failed)
-				device_note_failure(dk->env, dk->decision.algorithm, dk->job->why);
+				device_note_failure(dk->env, dk->decision.algorithm);
 			return false;
 		}
 	}
@@ -565,7 +565,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	if (dk != NULL && !(room && early_fits(dk)))
 	{
 		if (dk->job->failed)
-			device_note_failure(env, dk->decision.algorithm, dk->job->why);
+			device_note_failure(env, dk->decision.algorithm);
 		device_keys_end(dk);
 		dk = NULL;
 	}
@@ -594,7 +594,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	if (!ok)
 	{
 		refusal->device = DEVICE_STATE_FAILED;
-		device_note_failure(env, dk->decision.algorithm, dk->why);
+		device_note_failure(env, dk->decision.algorithm);
 	}
 	device_keys_end(dk);
 	return ok;

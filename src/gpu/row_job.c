@@ -34,7 +34,7 @@ device_rows_fail(DeviceRows *dev)
 	{
 		/* the failure of a producer is reported by the owner of its job */
 		if (!dev->is_producer)
-			device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
+			device_note_failure(dev->env, dev->decision.algorithm);
 		dev->failed = true;
 	}
 }

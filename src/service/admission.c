@@ -47,9 +47,8 @@ typedef struct Room
 	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* chunks in use */
 } Room;
 
-/* A job counts as staying after this multiple of the mean time, but not before STAYING_MIN_US. */
-#define STAYING_HOLDS			8
-#define STAYING_MIN_US			100000
+/* device_active_jobs(): a job is active for this time after the device's last work for it. */
+#define ACTIVE_US			100000
 
 /* Pause between two searches for room. */
 #define ROOM_POLL_MS			5
@@ -315,7 +314,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->owner.latch = MyLatch;
 	slot->owner.pid = MyProcPid;
 	slot->owner.session = my_session();
-	slot->opened_us = device_now_us();
+	slot->active_us = device_now_us();
 	slot->device = device;
 	slot->device_bytes = 0;
 	slot->nchunks = take_free_chunks(room, want_chunks, slot->chunks);
@@ -389,8 +388,8 @@ device_end_wait(void)
 	waits = false;
 }
 
-uint32
-device_room_event(void)
+static uint32
+room_event(void)
 {
 	static uint32 event = 0;
 
@@ -417,7 +416,7 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 		while (slot == NULL && *why != DEVICE_STATE_NONE && (double) (device_now_us() - start) < patience_us)
 		{
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ROOM_POLL_MS,
-							 device_room_event());
+							 room_event());
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 			LWLockAcquire(device_lock, LW_EXCLUSIVE);
@@ -425,13 +424,11 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 			LWLockRelease(device_lock);
 		}
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
 		device_end_wait();
-		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	device_end_wait();
 	waited_in_vain = slot == NULL && *why != DEVICE_STATE_NONE;
 	return slot;
 }
@@ -504,38 +501,20 @@ device_reserve_producers(DeviceSlot *slot, int producers)
  * ------------------------------------------------------------------------
  */
 
-/*
- * Number of active jobs of other backends.  A job that lasts much longer than the mean
- * waits for its backend and does not use the device.  Under the lock.
- */
-static double
-count_others(int device)
+int
+device_active_jobs(int device)
 {
-	double		staying_us = Max(STAYING_HOLDS * Max(device_shared->hold.job_us, device_shared->hold.byte_us),
-								 STAYING_MIN_US);
-	uint64		now = device_now_us();
-	int			others = 0;
+	uint64		since = device_now_us() - ACTIVE_US;
+	int			jobs = 0;
 
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		others += slot->device == device && slot->owner.pid != MyProcPid && !slot->producer.is_one &&
-			device_slot_is_current(slot) &&
-			(double) (now - slot->opened_us) < staying_us;
+		jobs += slot->device == device && slot->owner.pid != MyProcPid && !slot->producer.is_one &&
+			device_slot_is_current(slot) && slot->active_us >= since;
 	}
-	return others;
-}
-
-double
-device_others(int device)
-{
-	double		others;
-
-	LWLockAcquire(device_lock, LW_SHARED);
-	others = count_others(device);
-	LWLockRelease(device_lock);
-	return others;
+	return jobs;
 }
 
 void
@@ -559,8 +538,8 @@ device_availability(DeviceAvailability *availability)
 			availability->memory = memory;
 		}
 	}
-	availability->others = count_others(availability->device);
 	LWLockRelease(device_lock);
+	availability->active_jobs = device_active_jobs(availability->device);
 }
 
 void

@@ -26,7 +26,8 @@
 #define RETURN_PATIENCE_US		1000000
 #define RETURN_CHECK_MS			1
 
-static DeviceJob *open_jobs = NULL; /* this backend's jobs, a list */
+/* This backend's jobs. */
+static dlist_head open_jobs = DLIST_STATIC_INIT(open_jobs);
 
 static uint32
 wait_event(void)
@@ -42,9 +43,9 @@ wait_event(void)
 static void
 wait_latch(long ms)
 {
-	CHECK_FOR_INTERRUPTS();
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, wait_event());
 	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
 }
 
 DeviceState
@@ -172,14 +173,7 @@ job_detach(DeviceJob *job)
 	if (slot == NULL)
 		return;
 	job->slot = NULL;
-	for (DeviceJob **link = &open_jobs; *link != NULL; link = &(*link)->next)
-	{
-		if (*link == job)
-		{
-			*link = job->next;
-			break;
-		}
-	}
+	dlist_delete(&job->node);
 	slot->cancel = 1;
 	pg_memory_barrier();
 	device_close_slot(slot, device_slot_generation(job->word));
@@ -197,8 +191,8 @@ static void
 leave_all(int code, Datum arg)
 {
 	device_end_wait();
-	while (open_jobs != NULL)
-		job_detach(open_jobs);
+	while (!dlist_is_empty(&open_jobs))
+		job_detach(dlist_head_element(DeviceJob, node, &open_jobs));
 }
 
 /* Creates a job without a slot.  Its memory context will close the slot that it gets. */
@@ -232,8 +226,8 @@ job_begin(DeviceJob *job)
 		MemoryContextDelete(job->cxt);
 		return NULL;
 	}
-	job->next = open_jobs;
-	open_jobs = job;
+	dlist_push_head(&open_jobs, &job->node);
+	job->opened_us = device_now_us();
 	device_wake_process();
 	return job;
 }
@@ -275,7 +269,7 @@ count_failure(const DeviceJob *job)
 	if (job->slot == NULL || job->slot->producer.is_one)
 		return;
 	pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
-	device_failures_count(device_shared->devices[job->slot->device].index, job->why);
+	device_failures_count(device_shared->devices[job->slot->device].index, job->why, true);
 }
 
 void
@@ -335,14 +329,6 @@ job_failed(DeviceJob *job)
 	return job->failed;
 }
 
-/* Waits until the device process sets the latch, or until WAIT_TIMEOUT_MS. */
-static void
-job_wait(void)
-{
-	wait_latch(WAIT_TIMEOUT_MS);
-	CHECK_FOR_INTERRUPTS();
-}
-
 /* Services requests of other processes; false if the job has failed. */
 static bool
 job_serve(DeviceJob *job)
@@ -365,7 +351,7 @@ device_job_next_up(DeviceJob *job)
 			job->filling_since = device_now_us();
 			return device_chunk(job->slot, job->posted);
 		}
-		job_wait();
+		wait_latch(WAIT_TIMEOUT_MS);
 	}
 }
 
@@ -403,7 +389,7 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 	growth = pg_atomic_add_fetch_u32(&slot->grow.requests, 1);
 	device_wake_process();
 	while (!job_failed(job) && pg_atomic_read_u32(&slot->grown) != growth)
-		job_wait();
+		wait_latch(WAIT_TIMEOUT_MS);
 	if (job->failed)
 		return false;
 	pg_read_barrier();
@@ -418,7 +404,7 @@ bool
 device_job_drain(DeviceJob *job)
 {
 	while (job_serve(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
-		job_wait();
+		wait_latch(WAIT_TIMEOUT_MS);
 	return !job->failed;
 }
 
@@ -487,7 +473,7 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 				job->times = slot->times;
 				job->times.algorithm[sizeof(job->times.algorithm) - 1] = '\0';
 				job->rows_down = slot->rows_down;
-				job->first_us = (double) (device_now_us() - slot->opened_us);
+				job->first_us = (double) (device_now_us() - job->opened_us);
 			}
 			*desc = slot->down[job->got % slot->nchunks];
 			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))
@@ -500,7 +486,7 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 		}
 		if (status == DEVICE_DONE)
 			return NULL;
-		job_wait();
+		wait_latch(WAIT_TIMEOUT_MS);
 	}
 }
 

@@ -447,8 +447,7 @@ device_process_main(void)
 	process_crash_init();
 	open_devices();
 	publish_algorithms();
-	device_shared->absence.why_not[0] = '\0';
-	device_shared->absence.detail[0] = '\0';
+	device_set_absence("%s", "");
 	device_shared->start_us = (double) (device_now_us() - start);
 	pg_write_barrier();
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_READY);

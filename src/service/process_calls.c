@@ -53,14 +53,11 @@ device_process_log(int device, const char *format,...)
 void
 device_process_gives_up(int code, const char *what, const char *detail)
 {
-	if (code == DEVICE_EXIT_NOTHING)
-	{
-		strlcpy(device_shared->absence.why_not, what, sizeof(device_shared->absence.why_not));
+	bool		hide = code == DEVICE_EXIT_NOTHING;
+
+	device_set_absence("%s%s%s", what, detail[0] && !hide ? ": " : "", hide ? "" : detail);
+	if (hide)
 		strlcpy(device_shared->absence.detail, detail, sizeof(device_shared->absence.detail));
-	}
-	else
-		snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not), "%s%s%s",
-				 what, detail[0] ? ": " : "", detail);
 	_exit(code);
 }
 
@@ -69,8 +66,7 @@ device_process_fails(const GpusortError *err)
 {
 	int			device = device_shared->life.at_device;
 
-	snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
-			 "CUDA error on device %d: %s (%s:%d)", device, err->message, err->file, (int) err->line);
+	device_set_absence("CUDA error on device %d: %s (%s:%d)", device, err->message, err->file, (int) err->line);
 	device_shared->failures[device]++;
 	_exit(1);
 }
@@ -82,9 +78,8 @@ device_process_fails(const GpusortError *err)
 void
 device_process_hangs(int device, int timeout_ms)
 {
-	snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
-			 "device %d has made no progress with a sort for %d s", device_shared->devices[device].index,
-			 timeout_ms / 1000);
+	device_set_absence("device %d has made no progress with a sort for %d s",
+					   device_shared->devices[device].index, timeout_ms / 1000);
 	device_shared->life.at_device = device_shared->devices[device].index;
 	pg_write_barrier();
 	device_shared->life.hangs = 1;

@@ -475,23 +475,6 @@ fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortE
 		device_process_fails(err);
 }
 
-/*
- * Updates the moving averages of the time that jobs hold their memory, per job and per
- * byte.  A job that is much older does not count as load (admission.c).
- */
-static void
-note_hold(const DeviceSlot *slot)
-{
-	static double bytes = 0;
-	static double byte_us = 0;
-	double		hold_us = (double) (device_now_us() - slot->opened_us);
-
-	bytes = bytes * 7 / 8 + (double) slot->device_bytes;
-	byte_us = byte_us * 7 / 8 + (double) slot->device_bytes * hold_us;
-	device_shared->hold.byte_us = byte_us / bytes;
-	device_shared->hold.job_us += (hold_us - device_shared->hold.job_us) / 8;
-}
-
 /* Frees the slot if the device no longer uses its memory.  Returns a set of DEVICE_STEP_*. */
 static int
 close_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
@@ -519,8 +502,6 @@ close_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 			fail_job(slot, job, status, err);
 		job->phase = JOB_NONE;
 	}
-	if (!slot->producer.is_one)
-		note_hold(slot);
 	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
 	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
@@ -589,6 +570,8 @@ device_job_step(int slot_no)
 		}
 	}
 	device_shared->life.at_device = -1;
+	if (step != 0)
+		slot->active_us = device_now_us();
 	if (step != DEVICE_STEP_IN_FLIGHT)
 		job->waiting_since = 0;
 	else if (job->waiting_since == 0)

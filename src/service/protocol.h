@@ -227,7 +227,6 @@ typedef struct DeviceSlot
 		int			pid;
 		int			session;	/* pid of the backend, or a worker's leader */
 	}			owner;
-	uint64		opened_us;		/* device_now_us() */
 	int			device;			/* index into DeviceShared.devices */
 	uint64		device_bytes;	/* memory of the device reserved for the job */
 	int			nchunks;
@@ -265,6 +264,7 @@ typedef struct DeviceSlot
 	volatile bool grow_ok;		/* the answer to the last request */
 	volatile uint64 allocated;	/* device memory of the job, bytes */
 	volatile uint64 rows_down;	/* rows of the result; set before its chunks */
+	volatile uint64 active_us;	/* the device's last work, device_now_us() */
 
 	/* space that the rows of all producers need, if the job must grow */
 	struct
@@ -343,18 +343,6 @@ typedef struct DeviceNote
 	char		text[DEVICE_NOTE_SIZE];
 } DeviceNote;
 
-#define DEVICE_LOGGED			8	/* reasons that are remembered */
-
-/* A reason for failures that has been logged (failures.c). */
-typedef struct DeviceFailure
-{
-	uint32		reason;			/* hash of the reason; 0: empty */
-
-	/* failures for this reason since it was logged */
-	uint32		repeated;
-	uint64		logged_us;		/* device_now_us() */
-} DeviceFailure;
-
 typedef struct DeviceShared
 {
 	int			staging_chunks; /* chunks of the pool */
@@ -362,7 +350,6 @@ typedef struct DeviceShared
 	uint64		last_number;	/* number of the last job that was opened */
 
 	pg_atomic_uint32 waiting;	/* backends that wait for room */
-	DeviceFailure logged[DEVICE_LOGGED];	/* under the lock */
 
 	/* written by the supervisor, except as noted */
 	pg_atomic_uint32 generation;
@@ -427,14 +414,7 @@ typedef struct DeviceShared
 	int			nalgorithms;
 	char		algorithms[DEVICE_MAX_ALGORITHMS][24];	/* names */
 
-	/* recent mean times that jobs hold their memory, per job and per byte */
-	struct
-	{
-		volatile double job_us;
-		volatile double byte_us;
-	}			hold;
-
-	/* why there is no device process; empty while one is READY */
+	/* why there is no device process: device_set_absence() */
 	struct
 	{
 		char		why_not[256];
@@ -465,7 +445,7 @@ typedef struct DeviceShared
 extern DeviceShared *device_shared;
 extern char *device_staging;
 
-/* Protects slots, chunks and log among backends. */
+/* Protects slots and chunks among backends. */
 extern LWLock *device_lock;
 
 /*
@@ -546,6 +526,18 @@ device_chunk_rows(const DeviceJobSpec *spec)
 		(spec->want_keys ? spec->key_width / 8 : 0) + (spec->drop ? sizeof(uint32) : 0);
 
 	return (uint32) ((device_shared->chunk_size - (spec->drop ? 2 : 1) * DEVICE_PART_ALIGN) / row);
+}
+
+/* Says why there is no device process.  Empty while one is READY. */
+static inline void pg_attribute_printf(1, 2)
+device_set_absence(const char *format,...)
+{
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not), format, args);
+	va_end(args);
+	device_shared->absence.detail[0] = '\0';
 }
 
 /* ------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 
 #include "compat.h"
 #include "datatype/timestamp.h"
+#include "lib/ilist.h"
 #include "service/device_state.h"
 #include "service/protocol.h"
 
@@ -67,13 +68,15 @@ typedef struct DeviceFailureCount
 	uint64		failures;		/* 0: this entry is empty */
 	TimestampTz last;			/* time of the last failure */
 	char		reason[DEVICE_FAILURE_SIZE];	/* text of the last failure */
+
+	/* the server's log */
+	TimestampTz logged;			/* when it was last logged ... */
+	uint32		logged_generation;	/* ... and under which device process */
+	uint64		not_logged;		/* failures since then */
 } DeviceFailureCount;
 
 /* Copies the counts into an array of DEVICE_FAILURES entries, and returns their number. */
 extern int	device_failures_read(DeviceFailureCount *all);
-
-/* Logs that a sort continues without the GPU, unless this reason was logged recently. */
-extern void device_log_failure(const char *why);
 
 /* ------------------------------------------------------------------------
  * Availability of devices
@@ -87,13 +90,16 @@ typedef struct DeviceAvailability
 	/* memory that this backend could get on that device; 0: none */
 	uint64		memory;
 	uint64		all_memory;		/* memory that it could get on all devices */
-	double		others;			/* number of device_others(device) */
+	int			active_jobs;	/* device_active_jobs(device) */
 } DeviceAvailability;
 
 extern void device_availability(DeviceAvailability *availability);
 
-/* Number of active jobs of other backends on a device.  Takes the lock. */
-extern double device_others(int device);
+/*
+ * The load of a device: jobs of other backends for which it has worked within the last
+ * 100 ms.  A job that waits longer for its backend is no load.
+ */
+extern int	device_active_jobs(int device);
 
 /*
  * Bytes of the largest job that this backend could have on one device, in addition to
@@ -113,9 +119,6 @@ typedef struct DeviceUse
 } DeviceUse;
 
 extern void device_use_read(DeviceUse *use);
-
-/* The wait event of this backend's wait for room on a GPU. */
-extern uint32 device_room_event(void);
 
 /* ------------------------------------------------------------------------
  * A job: a backend's sort on a device
@@ -150,12 +153,13 @@ typedef struct DeviceJob
 	uint64		rows_down;		/* rows of the result, as the device says; set
 								 * when the first chunk comes down */
 	DeviceJobTimes times;		/* set when the first chunk comes down */
+	uint64		opened_us;		/* device_now_us() */
 	uint64		filling_since;	/* device_now_us(), for the current chunk */
 	double		fill_us;		/* total time spent in filling chunks */
 	double		first_us;		/* time from opening to the first chunk down */
 	MemoryContext cxt;			/* the job's own */
 	MemoryContextCallback callback;
-	struct DeviceJob *next;		/* in the list of this backend's open jobs */
+	dlist_node	node;			/* in the list of this backend's open jobs */
 
 	/*
 	 * Only of a producer, or NULL: services requests of other processes.

@@ -39,10 +39,10 @@ extern void device_failures_init(void);
 
 /*
  * Counts a failure of a device, by CUDA's number; -1: not known.  Reasons that differ only
- * in their digits are the same reason.  For backends and the supervisor.  Does nothing
- * without a service.
+ * in their digits are the same reason.  of_sort: logs that a sort continues without the
+ * GPU, unless this reason was logged recently.
  */
-extern void device_failures_count(int device, const char *reason);
+extern void device_failures_count(int device, const char *reason, bool of_sort);
 
 /* Part of gpusort_stat_reset(). */
 extern void device_failures_reset(void);

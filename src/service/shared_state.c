@@ -93,51 +93,22 @@ staging_chunk_size(void)
 	return size & ~(STAGING_MIN_CHUNK - 1);
 }
 
-/* Initialises shared memory that is filled with zeros. */
+/*
+ * Initialises shared memory that is filled with zeros: all slots are free, the service is
+ * down.  Zero is the initial value of every atomic word, too, on machines with GPUs.
+ */
 static void
 init_shared(void)
 {
+	StaticAssertStmt(DEVICE_SLOT_FREE == 0 && DEVICE_SERVICE_DOWN == 0, "zeros are the initial states");
 	device_shared->chunk_size = staging_chunk_size();
 	device_shared->start_us = START_US;
 	device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
 	Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
-	pg_atomic_init_u32(&device_shared->generation, 0);
-	pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
-	pg_atomic_init_u32(&device_shared->process.pid, 0);
-	pg_atomic_init_u32(&device_shared->process.restarts, 0);
-	pg_atomic_init_u32(&device_shared->process.finished, 0);
-	pg_atomic_init_u32(&device_shared->life.heartbeat, 0);
-	pg_atomic_init_u32(&device_shared->wakeup.sleeping, 0);
-	pg_atomic_init_u32(&device_shared->asked, 0);
-	pg_atomic_init_u32(&device_shared->waiting, 0);
-	pg_atomic_init_u32(&device_shared->log.written, 0);
 	if (sem_init(&device_shared->wakeup.semaphore, 1, 0) != 0)
 		elog(FATAL, "could not create a semaphore: %m");
 	for (int i = 0; i < DEVICE_MAX; i++)
-	{
-		DeviceCounters *counters = &device_shared->counters[i];
-
 		device_shared->devices[i].costs = gpusort_costs_h200;
-		pg_atomic_init_u64(&counters->busy_us, 0);
-		pg_atomic_init_u64(&counters->done, 0);
-		pg_atomic_init_u64(&counters->failed, 0);
-		pg_atomic_init_u64(&counters->bytes_up, 0);
-		pg_atomic_init_u64(&counters->bytes_down, 0);
-	}
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		DeviceSlot *slot = &device_shared->slots[i];
-
-		pg_atomic_init_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
-		pg_atomic_init_u32(&slot->posted, 0);
-		pg_atomic_init_u32(&slot->read, 0);
-		pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
-		pg_atomic_init_u32(&slot->taken, 0);
-		pg_atomic_init_u32(&slot->made, 0);
-		pg_atomic_init_u32(&slot->grow.requests, 0);
-		pg_atomic_init_u32(&slot->grown, 0);
-		pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
-	}
 }
 
 bool

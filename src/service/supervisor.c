@@ -55,13 +55,9 @@
 #include <sys/prctl.h>
 #endif
 
-/* Pause before the next process after an error. */
-#define RESTART_PAUSE_MS		1000
-#define RESTART_PAUSE_MAX_MS	600000
-
-/* Pause before the next process after one that found no device. */
-#define RETRY_PAUSE_MS			1000
-#define RETRY_PAUSE_MAX_MS		300000
+/* Shortest and longest pause before the next process. */
+#define PAUSE_MS				1000
+#define PAUSE_MAX_MS			300000
 
 /* Time to wait for a process to end, after SIGTERM and again after SIGKILL. */
 #define STOP_PATIENCE_MS		2000
@@ -72,19 +68,17 @@
 /* The device process. */
 static pid_t child = 0;			/* 0: none is running */
 static bool child_given_up = false; /* it hangs; its jobs have ended */
-
-/* A device process of the previous supervisor that is still running; 0: none. */
-static pid_t previous_child = 0;
 static uint32 last_heartbeat;	/* at the last check */
 static uint64 last_check;		/* device_now_us() */
 static int	silent_checks;		/* checks without a change of the heartbeat */
 static uint64 opened_mask;		/* gpusort.device when the process was started */
+static uint64 started_us;		/* device_now_us() when it was started */
+static uint32 finished_before;	/* jobs finished when it was started */
 
 /* The next start. */
 static bool when_asked = false; /* wait until a sort asks */
-static uint64 pause_from = 0;	/* start of the pause; 0: no pause */
-static int	error_pause = RESTART_PAUSE_MS; /* ms, after an error exit */
-static int	retry_pause = 0;	/* ms, after a process that found no device */
+static int	pause_ms = 0;		/* the last pause */
+static uint64 start_us = 0;		/* end of the pause, device_now_us() */
 
 /* The last reason for finding no device that was logged. */
 static char logged[sizeof(device_shared->absence.why_not)];
@@ -169,8 +163,9 @@ start_device_process(void)
 	child_given_up = false;
 	silent_checks = 0;
 	opened_mask = gpusort_device_mask;
+	finished_before = pg_atomic_read_u32(&device_shared->process.finished);
 	device_shared->leave = false;
-	last_check = device_now_us();
+	last_check = started_us = device_now_us();
 	memcpy(notes_before, notes_now, sizeof(notes_before));
 	nnotes_before = nnotes_now;
 	nnotes_now = 0;
@@ -188,14 +183,17 @@ start_device_process(void)
 	return pid;
 }
 
-/* Fails all jobs of a process that has ended or was given up, and frees its closed slots. */
+/*
+ * Fails all jobs of a process that has ended or was given up, and frees its closed slots.
+ * state is that of the service, unless gpusort.device = off.
+ */
 static void
 end_generation(DeviceServiceState state)
 {
 	uint32		generation;
 
 	pg_atomic_write_u32(&device_shared->process.pid, 0);
-	pg_atomic_write_u32(&device_shared->state, state);
+	pg_atomic_write_u32(&device_shared->state, gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : state);
 	generation = pg_atomic_fetch_add_u32(&device_shared->generation, 1);
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
@@ -269,7 +267,7 @@ log_notes(void)
 		ereport(news ? LOG : DEBUG1,
 				(errmsg_internal("%.*s", DEVICE_NOTE_SIZE - 1, note->text)));
 		if (note->device >= 0)
-			device_failures_count(note->device, note->text);
+			device_failures_count(note->device, note->text, false);
 	}
 }
 
@@ -282,9 +280,8 @@ log_end(pid_t pid, int status)
 	if (WIFSIGNALED(status))
 	{
 		if (!child_given_up)
-			snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
-					 "the device process was terminated by signal %d: %s",
-					 WTERMSIG(status), pg_strsignal(WTERMSIG(status)));
+			device_set_absence("the device process was terminated by signal %d: %s",
+							   WTERMSIG(status), pg_strsignal(WTERMSIG(status)));
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
 						(int) pid, WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
@@ -343,10 +340,10 @@ give_up_device_process(void)
 	int			device = device_shared->life.at_device;
 
 	if (!device_shared->life.hangs)
-		snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
-				 "a call of the driver has not returned for %d s", device_shared->settings.timeout_ms / 1000);
+		device_set_absence("a call of the driver has not returned for %d s",
+						   device_shared->settings.timeout_ms / 1000);
 	keeper_signal(SIGKILL);
-	device_failures_count(device, device_shared->absence.why_not);
+	device_failures_count(device, device_shared->absence.why_not, false);
 	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;
 	child_given_up = true;
@@ -391,79 +388,91 @@ publish_settings(void)
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_OFF);
 	else if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_OFF)
 	{
-		device_shared->absence.why_not[0] = '\0';
-		device_shared->absence.detail[0] = '\0';
+		device_set_absence("%s", "");
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_IDLE);
 		when_asked = true;
 	}
+}
+
+/* Sets the pause before the next start, which doubles from one end of this kind to the next. */
+static void
+double_pause(bool wait_until_asked)
+{
+	pause_ms = wait_until_asked != when_asked ? PAUSE_MS : Min(Max(2 * pause_ms, PAUSE_MS), PAUSE_MAX_MS);
+	start_us = device_now_us() + (uint64) pause_ms * 1000;
+	when_asked = wait_until_asked;
 }
 
 /* The process has released the devices and ended. */
 static void
 process_left(void)
 {
-	retry_pause = 0;
-	pause_from = 0;
+	pause_ms = 0;
+	start_us = 0;
 	/* start at once if the setting has changed, to open the new devices */
 	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
-	device_shared->absence.why_not[0] = '\0';
-	device_shared->absence.detail[0] = '\0';
-	end_generation(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_IDLE);
+	device_set_absence("%s", "");
+	end_generation(DEVICE_SERVICE_IDLE);
 }
 
 /* The process has found no device that it could open. */
 static void
 process_found_none(void)
 {
-	retry_pause = Min(Max(2 * retry_pause, RETRY_PAUSE_MS), RETRY_PAUSE_MAX_MS);
-	pause_from = device_now_us();
-	when_asked = true;
-	device_shared->retry_us = device_now_us() + (uint64) retry_pause * 1000;
-	end_generation(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_NONE);
+	double_pause(true);
+	device_shared->retry_us = start_us;
+	end_generation(DEVICE_SERVICE_NONE);
 }
 
-/* Handles the end of the process.  finished: DeviceShared.finished when it was started. */
+/* The process has ended by an error. */
 static void
-process_ended(int status, uint32 finished)
+process_failed(void)
 {
-	int			code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	if (!child_given_up)
+		end_generation(DEVICE_SERVICE_DOWN);
+	log_failing_devices();
+	/* after a job has finished, the pause counts from the process's start */
+	if (pg_atomic_read_u32(&device_shared->process.finished) == finished_before)
+		double_pause(false);
+	else
+	{
+		pause_ms = PAUSE_MS;
+		start_us = started_us + (uint64) pause_ms * 1000;
+		when_asked = false;
+	}
+}
+
+/* Handles the end of the process. */
+static void
+process_ended(int status)
+{
+	int			code = WIFEXITED(status) && !child_given_up ? WEXITSTATUS(status) : -1;
 
 	log_notes();
 	log_end(child, status);
 	if (code != DEVICE_EXIT_IDLE && !child_given_up)
 		/* SIGKILL comes from outside and is not the fault of a device */
 		device_failures_count(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? -1 :
-							  device_shared->life.at_device, device_shared->absence.why_not);
+							  device_shared->life.at_device, device_shared->absence.why_not, false);
 	child = 0;
 	device_shared->process.pool_pid = 0;
-	if (code == DEVICE_EXIT_IDLE && !child_given_up)
-		process_left();
-	else if (code == DEVICE_EXIT_LATER && !child_given_up)
-		process_found_none();
-	else
+	switch (code)
 	{
-		if (code == DEVICE_EXIT_NOTHING)
-		{
+		case DEVICE_EXIT_IDLE:
+			process_left();
+			break;
+		case DEVICE_EXIT_LATER:
+			process_found_none();
+			break;
+		case DEVICE_EXIT_NOTHING:
 			device_shared->retry_us = 0;
 			device_shared->supervisor = NULL;
-		}
-		if (!child_given_up)
-			end_generation(code == DEVICE_EXIT_NOTHING ? DEVICE_SERVICE_NONE :
-						   gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_DOWN);
-		/* the postmaster does not restart a worker that exits with 0 */
-		if (code == DEVICE_EXIT_NOTHING)
+			end_generation(DEVICE_SERVICE_NONE);
+			/* the postmaster does not restart a worker that exits with 0 */
 			proc_exit(0);
-		log_failing_devices();
-		when_asked = false;
-		retry_pause = 0;
-		/* after a job has finished, the pause counts from the process's start */
-		if (pg_atomic_read_u32(&device_shared->process.finished) != finished)
-			error_pause = RESTART_PAUSE_MS;
-		else
-		{
-			error_pause = Min(error_pause * 2, RESTART_PAUSE_MAX_MS);
-			pause_from = device_now_us();
-		}
+		default:
+			process_failed();
+			break;
 	}
 }
 
@@ -474,32 +483,28 @@ process_ended(int status, uint32 finished)
 static bool
 previous_is_running(void)
 {
-	if (previous_child != 0 && kill(previous_child, 0) != 0)
-	{
-		previous_child = 0;
-		device_shared->absence.why_not[0] = '\0';
-		device_shared->absence.detail[0] = '\0';
-	}
-	return previous_child != 0;
+	int			pid = child == 0 ? device_shared->process.pool_pid : 0;
+
+	if (pid == 0 || kill(pid, 0) == 0)
+		return pid != 0;
+	device_shared->process.pool_pid = 0;
+	device_set_absence("%s", "");
+	return false;
 }
 
 /* Is it time to start the next process? */
 static bool
 start_is_due(void)
 {
-	int			wait_ms = when_asked ? retry_pause : error_pause;
-
-	if (child != 0 || previous_is_running() || gpusort_device_mask == 0 ||
-		(when_asked && pg_atomic_read_u32(&device_shared->asked) == 0))
-		return false;
-	return pause_from == 0 || device_now_us() - pause_from >= (uint64) wait_ms * 1000;
+	return child == 0 && !previous_is_running() && gpusort_device_mask != 0 &&
+		(!when_asked || pg_atomic_read_u32(&device_shared->asked) != 0) &&
+		device_now_us() >= start_us;
 }
 
 void
 gpusort_device_supervisor(Datum arg)
 {
 	bool		first = true;
-	uint32		finished = 0;	/* DeviceShared.finished when the process started */
 	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -511,10 +516,9 @@ gpusort_device_supervisor(Datum arg)
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	before_shmem_exit(stop_device_process, (Datum) 0);
 	device_shared->supervisor = MyLatch;
-	previous_child = device_shared->process.pool_pid;
 	if (previous_is_running())
-		snprintf(device_shared->absence.why_not, sizeof(device_shared->absence.why_not),
-				 "the last device process (PID %d) has not ended yet", (int) previous_child);
+		device_set_absence("the last device process (PID %d) has not ended yet",
+						   device_shared->process.pool_pid);
 	publish_settings();
 
 	while (!ShutdownRequestPending)
@@ -531,18 +535,18 @@ gpusort_device_supervisor(Datum arg)
 		CHECK_FOR_INTERRUPTS();
 		log_notes();
 		if (keeper_process_ended(&status))
-			process_ended(status, finished);
+			process_ended(status);
 		if (start_is_due())
 		{
 			if (!first && !when_asked)
 				pg_atomic_fetch_add_u32(&device_shared->process.restarts, 1);
 			first = false;
-			pause_from = device_now_us();
-			finished = pg_atomic_read_u32(&device_shared->process.finished);
 			child = start_device_process();
 			pg_atomic_write_u32(&device_shared->asked, 0);
+			if (child == 0)
+				double_pause(when_asked);
 		}
-		timeout = child == 0 && when_asked ? RETRY_PAUSE_MS : error_pause / 4;
+		timeout = when_asked ? PAUSE_MS : PAUSE_MS / 4;
 		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
 			give_up_device_process();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

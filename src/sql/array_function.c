@@ -361,7 +361,6 @@ run_device_job(const ArraySort *sort, RouteFacts *facts, const RouteDecision *de
 	else
 	{
 		why = pstrdup(job->why);
-		device_log_failure(why);
 		gpusort_stat_fallback(decision->algorithm);
 	}
 	device_job_close(job);

@@ -132,7 +132,7 @@ sub process_restarts
 	device_ready($node, 'clock');
 	my $before = value('SELECT extract(epoch FROM now())');
 	my $restarts = value('SELECT max(restarts) FROM gpusort_devices()');
-	# no job was finished: the pause before the next start takes two seconds, after the second kill four
+	# no job was finished: the pause before the next start takes a second, after the second kill two
 	next_device_process($node, kill_device_process($node, 'clock'), 'clock');
 	my $process = kill_device_process($node, 'clock, once more');
 	append_to_file($clock_file, "set\n");
