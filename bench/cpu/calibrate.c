@@ -149,7 +149,9 @@ calibrate_point(Calibration *cal, RouteModel *model, int sample_point)
 		int			bits = format_bits[format];
 
 		MEASURE(MODEL_RADIX + format, ALGORITHM_CPU_RADIX, bits, SAMPLE_RANDOM);
-		MEASURE(MODEL_MERGE + format, ALGORITHM_CPU_MERGE, bits, SAMPLE_RANDOM);
+		/* the model multiplies the curve by model_merge_times() */
+		if (MEASURE(MODEL_MERGE + format, ALGORITHM_CPU_MERGE, bits, SAMPLE_RANDOM) != UNMEASURED)
+			model->curve[MODEL_MERGE + format][sample_point] /= model_merge_times();
 		MEASURE(MODEL_REVERSED + format, ALGORITHM_PRESORTED, bits, SAMPLE_REVERSED);
 		MEASURE(MODEL_RUNS + format, ALGORITHM_PRESORTED, bits, SAMPLE_RUNS);
 		if (n >= NEARLY_MIN_ROWS)
