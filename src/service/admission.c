@@ -17,7 +17,7 @@
  * memory gets it at once or not at all, because it can finish with what it has.
  *
  * On error: a backend that is cancelled while it waits has no slot.  It no longer counts
- * as waiting after PG_FINALLY, or after device_end_wait() when it exits.
+ * as waiting after PG_CATCH, or after device_end_wait() when it exits.
  */
 #include "postgres.h"
 
@@ -27,20 +27,12 @@
 #include "settings.h"
 #include "storage/proc.h"
 
-/* What a job asks for. */
-typedef struct Request
-{
-	uint64		bytes;			/* memory of one device */
-	int			want_chunks;	/* most chunks that it can use */
-
-	/* devices that could hold the job: a bit per CUDA number */
-	uint64		devices;
-} Request;
-
-/* Free resources. */
+/* Resources, as the slots tell. */
 typedef struct Room
 {
-	uint64		memory[DEVICE_MAX]; /* bytes of each device's budget */
+	uint64		memory[DEVICE_MAX]; /* free bytes of each device's budget */
+	uint64		mine[DEVICE_MAX];	/* bytes of this backend's open jobs */
+	bool		session_has_job;
 	int			slot;			/* a free slot, or -1 */
 	int			slots;			/* number of free slots that are not reserved */
 	int			chunks;			/* number of free chunks that are not reserved */
@@ -71,21 +63,13 @@ device_bit(int device)
 static inline bool
 is_in_use(const DeviceSlot *slot)
 {
-	return pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) !=
-		device_slot_word(0, DEVICE_SLOT_FREE);
+	return device_slot_read(slot) != device_slot_word(0, DEVICE_SLOT_FREE);
 }
 
 static inline bool
 is_open(const DeviceSlot *slot)
 {
-	return device_slot_state(pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state)) == DEVICE_SLOT_OPEN;
-}
-
-/* Is it a job of this backend? */
-static inline bool
-is_mine(const DeviceSlot *slot)
-{
-	return slot->owner.pid == MyProcPid && is_open(slot);
+	return device_slot_state(device_slot_read(slot)) == DEVICE_SLOT_OPEN;
 }
 
 /* PID of this session: this process's, or as a parallel worker the leader's. */
@@ -95,10 +79,11 @@ my_session(void)
 	return MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader->pid : MyProcPid;
 }
 
-/* Computes the free resources from all slots. */
+/* Computes the resources from all slots. */
 static void
 compute_room(Room *room)
 {
+	int			session = my_session();
 	int			reserved = 0;
 
 	memset(room, 0, sizeof(*room));
@@ -122,41 +107,16 @@ compute_room(Room *room)
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);
 		room->chunks -= slot->nchunks;
-		if (slot->producers > 0 && device_slot_is_current(slot) && is_open(slot))
+		if (device_slot_is_current(slot) && is_open(slot))
+		{
 			reserved += slot->producers;
+			room->session_has_job |= slot->owner.session == session;
+			if (slot->owner.pid == MyProcPid)
+				room->mine[slot->device] += device_slot_memory(slot);
+		}
 	}
 	room->slots -= Min(reserved, room->slots);
 	room->chunks -= Min(reserved * DEVICE_MIN_CHUNKS, room->chunks);
-}
-
-/* Does this session have a job? */
-static bool
-session_has_job(void)
-{
-	int			session = my_session();
-
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		const DeviceSlot *slot = &device_shared->slots[i];
-
-		if (slot->owner.session == session && device_slot_is_current(slot) && is_open(slot))
-			return true;
-	}
-	return false;
-}
-
-/* Bytes that this backend has on each device. */
-static void
-compute_my_memory(uint64 *mine)
-{
-	memset(mine, 0, DEVICE_MAX * sizeof(uint64));
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		const DeviceSlot *slot = &device_shared->slots[i];
-
-		if (is_mine(slot))
-			mine[slot->device] += device_slot_memory(slot);
-	}
 }
 
 /* Bytes that one backend may have on a device. */
@@ -171,15 +131,13 @@ share_of(int device)
  * other backend had a job.
  */
 static uint64
-devices_for(uint64 bytes)
+devices_for(const Room *room, uint64 bytes)
 {
 	uint64		devices = 0;
-	uint64		mine[DEVICE_MAX];
 
-	compute_my_memory(mine);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if (share_of(d) >= bytes + mine[d])
+		if (share_of(d) >= bytes + room->mine[d])
 			devices |= device_bit(d);
 	}
 	return devices & gpusort_device_mask;
@@ -189,17 +147,17 @@ uint64
 device_largest_job(int *devices)
 {
 	uint64		most = 0;
-	uint64		mine[DEVICE_MAX];
+	Room		room;
 
 	*devices = 0;
 	LWLockAcquire(device_lock, LW_SHARED);
-	compute_my_memory(mine);
+	compute_room(&room);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
 		if ((gpusort_device_mask & device_bit(d)) == 0)
 			continue;
 		(*devices)++;
-		most = Max(most, share_of(d) - Min(share_of(d), mine[d]));
+		most = Max(most, share_of(d) - Min(share_of(d), room.mine[d]));
 	}
 	LWLockRelease(device_lock);
 	return most;
@@ -215,14 +173,12 @@ device_reserve(DeviceSlot *slot, uint64 bytes)
 		device_slot_is_current(slot))
 	{
 		uint64		has = device_slot_memory(slot);
-		uint64		mine[DEVICE_MAX];
 		Room		room;
 
 		compute_room(&room);
-		compute_my_memory(mine);
 		fits = bytes <= has ||
 			(room.memory[slot->device] >= bytes - has &&
-			 share_of(slot->device) >= mine[slot->device] - has + bytes);
+			 share_of(slot->device) >= room.mine[slot->device] - has + bytes);
 		if (fits)
 			slot->device_bytes = bytes;
 	}
@@ -230,39 +186,30 @@ device_reserve(DeviceSlot *slot, uint64 bytes)
 	return fits;
 }
 
-/* May this session use any device? */
-static bool
-any_device(void)
-{
-	for (int d = 0; d < device_shared->ndevices; d++)
-	{
-		if ((gpusort_device_mask & device_bit(d)) != 0)
-			return true;
-	}
-	return false;
-}
-
-/* Returns the device with the most free memory for a request, or -1 and *why. */
+/* Returns the device with the most free memory for a job, or -1 and *why. */
 static int
-find_device(const Room *room, const Request *request, DeviceState *why)
+find_device(const Room *room, uint64 bytes, DeviceState *why)
 {
+	uint64		devices = devices_for(room, bytes);
+	bool		wanted = false;
 	uint64		most = 0;
 	int			best = -1;
 
-	if (request->devices != 0 && (room->slots == 0 || room->chunks < DEVICE_MIN_CHUNKS))
+	if (devices != 0 && (room->slots == 0 || room->chunks < DEVICE_MIN_CHUNKS))
 	{
 		*why = DEVICE_STATE_BUSY;
 		return -1;
 	}
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if ((request->devices & device_bit(d)) != 0 && room->memory[d] >= request->bytes && room->memory[d] > most)
+		wanted |= (gpusort_device_mask & device_bit(d)) != 0;
+		if ((devices & device_bit(d)) != 0 && room->memory[d] >= bytes && room->memory[d] > most)
 		{
 			best = d;
 			most = room->memory[d];
 		}
 	}
-	*why = best < 0 ? DEVICE_STATE_FULL : DEVICE_STATE_READY;
+	*why = !wanted ? DEVICE_STATE_NONE : best < 0 ? DEVICE_STATE_FULL : DEVICE_STATE_READY;
 	return best;
 }
 
@@ -305,35 +252,25 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
 		device_wake_process();
 }
 
-/* Fills the free slot for a job on this device.  It is not open yet. */
+/*
+ * Fills the free slot for a job on this device.  It is not open yet.  All counters and
+ * states begin with 0.
+ */
 static DeviceSlot *
 fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chunks)
 {
 	DeviceSlot *slot = &device_shared->slots[room->slot];
 
+	memset((char *) slot + sizeof(slot->state), 0, sizeof(*slot) - sizeof(slot->state));
 	slot->owner.latch = MyLatch;
 	slot->owner.pid = MyProcPid;
 	slot->owner.session = my_session();
 	slot->active_us = device_now_us();
 	slot->device = device;
-	slot->device_bytes = 0;
 	slot->nchunks = take_free_chunks(room, want_chunks, slot->chunks);
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
 	slot->timeout_ms = gpusort_device_timeout;
-	slot->producer.is_one = false;
-	slot->producers = 0;
-	pg_atomic_write_u32(&slot->posted, 0);
-	pg_atomic_write_u32(&slot->read, 0);
-	pg_atomic_write_u32(&slot->taken, 0);
-	pg_atomic_write_u32(&slot->made, 0);
-	pg_atomic_write_u32(&slot->grow.requests, 0);
-	pg_atomic_write_u32(&slot->grown, 0);
-	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
-	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
-	slot->allocated = 0;
-	slot->want.rows = slot->want.row_bytes = 0;
-	slot->cancel = 0;
 	return slot;
 }
 
@@ -352,14 +289,14 @@ open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
 	return NULL;
 }
 
-/* Opens a slot if there is room now.  Under the lock. */
+/* Opens a slot if there is room now.  Under the lock.  *room is computed unless *why is NONE. */
 static DeviceSlot *
-try_open(const DeviceJobSpec *spec, const Request *request, uint32 *word, DeviceState *why)
+try_open(const DeviceJobSpec *spec, uint64 bytes, int want_chunks, Room *room, uint32 *word,
+		 DeviceState *why)
 {
 	/* read the generation first: if the service ends meanwhile, the job fails */
 	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
 	DeviceSlot *slot;
-	Room		room;
 	int			device;
 
 	pg_read_barrier();
@@ -369,13 +306,13 @@ try_open(const DeviceJobSpec *spec, const Request *request, uint32 *word, Device
 		return NULL;
 	}
 	pg_read_barrier();
-	compute_room(&room);
-	device = find_device(&room, request, why);
+	compute_room(room);
+	device = find_device(room, bytes, why);
 	if (device < 0)
 		return NULL;
 
-	slot = fill_slot(&room, spec, device, request->want_chunks);
-	slot->device_bytes = request->bytes;
+	slot = fill_slot(room, spec, device, want_chunks);
+	slot->device_bytes = bytes;
 	*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
 	return open_slot(slot, *word, why);
 }
@@ -403,11 +340,12 @@ static bool waited_in_vain = false;
 
 /* Looks for room until patience_us have passed. */
 static DeviceSlot *
-wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience_us,
+wait_for_room(const DeviceJobSpec *spec, uint64 bytes, int want_chunks, double patience_us,
 			  uint32 *word, DeviceState *why)
 {
 	uint64		start = device_now_us();
 	DeviceSlot *volatile slot = NULL;
+	Room		room;
 
 	waits = true;
 	pg_atomic_fetch_add_u32(&device_shared->waiting, 1);
@@ -420,15 +358,17 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 			LWLockAcquire(device_lock, LW_EXCLUSIVE);
-			slot = try_open(spec, request, word, why);
+			slot = try_open(spec, bytes, want_chunks, &room, word, why);
 			LWLockRelease(device_lock);
 		}
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		device_end_wait();
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	device_end_wait();
 	waited_in_vain = slot == NULL && *why != DEVICE_STATE_NONE;
 	return slot;
 }
@@ -437,20 +377,18 @@ DeviceSlot *
 device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 			 double patience_us, uint32 *word, DeviceState *why)
 {
-	Request		request = {device_bytes, want_chunks, 0};
 	DeviceSlot *slot;
-	bool		may_wait;
+	Room		room;
 
 	LWLockAcquire(device_lock, LW_EXCLUSIVE);
-	request.devices = devices_for(device_bytes);
-	slot = try_open(spec, &request, word, why);
-	if (slot == NULL && !any_device())
-		*why = DEVICE_STATE_NONE;
-	may_wait = slot == NULL && patience_us > 0 && request.devices != 0 && !session_has_job() && !waited_in_vain;
+	slot = try_open(spec, device_bytes, want_chunks, &room, word, why);
 	LWLockRelease(device_lock);
 	if (slot != NULL)
 		waited_in_vain = false;
-	return may_wait ? wait_for_room(spec, &request, patience_us, word, why) : slot;
+	else if (patience_us > 0 && *why != DEVICE_STATE_NONE && devices_for(&room, device_bytes) != 0 &&
+			 !room.session_has_job && !waited_in_vain)
+		slot = wait_for_room(spec, device_bytes, want_chunks, patience_us, word, why);
+	return slot;
 }
 
 DeviceSlot *
@@ -481,11 +419,14 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 }
 
 bool
-device_reserve_producers(DeviceSlot *slot, int producers)
+device_job_reserve_producers(DeviceJob *job, int producers, DeviceJobName *name)
 {
-	Room		room;
+	DeviceSlot *slot = job->slot;
 	bool		fits;
+	Room		room;
 
+	if (slot == NULL)
+		return false;
 	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	slot->producers = 0;
 	compute_room(&room);
@@ -493,6 +434,9 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 	if (fits)
 		slot->producers = producers;
 	LWLockRelease(device_lock);
+	name->slot = (int) (slot - device_shared->slots);
+	name->word = job->word;
+	name->number = slot->number;
 	return fits;
 }
 
@@ -552,7 +496,7 @@ device_use_read(DeviceUse *use)
 	{
 		DeviceSlot *slot = &device_shared->slots[i];
 
-		if (device_slot_state(pg_atomic_read_u32(&slot->state)) == DEVICE_SLOT_FREE)
+		if (!is_in_use(slot))
 			continue;
 		use->jobs++;
 		use->chunks += slot->nchunks;

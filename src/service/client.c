@@ -242,17 +242,6 @@ device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_byte
 	return job_begin(job);
 }
 
-bool
-device_job_reserve_producers(DeviceJob *job, int producers, DeviceJobName *name)
-{
-	if (job->slot == NULL || !device_reserve_producers(job->slot, producers))
-		return false;
-	name->slot = (int) (job->slot - device_shared->slots);
-	name->word = job->word;
-	name->number = job->slot->number;
-	return true;
-}
-
 DeviceJob *
 device_job_open_producer(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
 {

@@ -54,13 +54,6 @@
 /* Time for the device process to end after SIGTERM. */
 #define KEEPER_GRACE_SECONDS	5
 
-/* Message of the keeper: first the process's PID, later its status. */
-typedef struct KeeperWord
-{
-	int			value;
-	int			error;			/* errno if there is no process */
-} KeeperWord;
-
 static pid_t process = 0;		/* the device process; 0: none */
 static int	keeper_socket = -1; /* the supervisor's end of the socket; -1: none */
 
@@ -75,12 +68,13 @@ keeper_sigchld(SIGNAL_ARGS)
 {
 }
 
-/* Sends a message to the supervisor. */
+/*
+ * Sends a message to the supervisor: first the process's PID, or -errno if there is no
+ * process; later its status.
+ */
 static void
-send_word(int value, int error)
+send_word(int word)
 {
-	KeeperWord	word = {value, error};
-
 	/* fails if the supervisor has ended; SIGPIPE is ignored */
 	(void) send(KEEPER_SOCKET, &word, sizeof(word), 0);
 }
@@ -134,7 +128,7 @@ keeper_loop(const sigset_t *waiting)
 		{
 			if (pid == process)
 			{
-				send_word(status, 0);
+				send_word(status);
 				_exit(0);
 			}
 		}
@@ -170,6 +164,7 @@ keeper_main(int socket, void (*run) (void))
 	static const int ignored[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGURG};
 	sigset_t	blocked;
 	sigset_t	waiting;
+	int			error;
 
 	/* signal handlers compare MyProcPid with getpid() */
 	MyProcPid = getpid();
@@ -186,6 +181,7 @@ keeper_main(int socket, void (*run) (void))
 	pqsignal(SIGCHLD, keeper_sigchld);
 
 	process = fork();
+	error = errno;
 	if (process == 0)
 	{
 		(void) close(socket);
@@ -196,7 +192,7 @@ keeper_main(int socket, void (*run) (void))
 	dsm_detach_all();
 	PGSharedMemoryDetach();
 	close_files(socket);
-	send_word(process, errno);
+	send_word(process < 0 ? -error : process);
 	if (process < 0)
 		_exit(0);
 	sigemptyset(&waiting);
@@ -210,7 +206,7 @@ keeper_main(int socket, void (*run) (void))
 
 /* Reads the keeper's next message.  False: there is none; *end: there will be none. */
 static bool
-receive(KeeperWord *word, int flags, bool *end)
+receive(int *word, int flags, bool *end)
 {
 	ssize_t		n;
 
@@ -234,7 +230,7 @@ keeper_start(void (*run) (void))
 {
 	int			sockets[2];
 	pid_t		keeper;
-	KeeperWord	word;
+	int			word;
 	bool		end;
 
 	Assert(process == 0);
@@ -254,14 +250,14 @@ keeper_start(void (*run) (void))
 	keeper_socket = sockets[0];
 	/* the keeper sends the PID at once */
 	if (keeper < 0 || !receive(&word, 0, &end))
-		word.value = -1, word.error = keeper < 0 ? errno : ECHILD;
-	if (word.value < 0)
+		word = keeper < 0 ? -errno : -ECHILD;
+	if (word < 0)
 	{
 		close_socket();
-		errno = word.error;
+		errno = -word;
 		return 0;
 	}
-	process = word.value;
+	process = word;
 	return process;
 }
 
@@ -281,15 +277,11 @@ keeper_process_ended(int *status)
 {
 	bool		ended = false;
 	bool		end;
-	KeeperWord	word;
 	pid_t		pid;
 	int			child_status;
 
-	if (keeper_socket >= 0 && receive(&word, MSG_DONTWAIT, &end))
-	{
+	if (keeper_socket >= 0 && receive(status, MSG_DONTWAIT, &end))
 		ended = true;
-		*status = word.value;
-	}
 	else if (keeper_socket >= 0 && end)
 	{
 		/* the keeper was killed */

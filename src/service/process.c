@@ -121,49 +121,58 @@ fails_often(const GpusortDeviceInfo *info)
 	return device_shared->failures[info->index] >= DEVICE_MAX_FAILURES;
 }
 
+static bool
+are_plausible(const GpusortCosts *costs)
+{
+	const double *numbers = (const double *) costs;
+
+	for (size_t i = 0; i < offsetof(GpusortCosts, copies) / sizeof(double); i++)
+	{
+		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
+			return false;
+	}
+	for (int r = 1; r < GPUSORT_COST_RANGES; r++)
+	{
+		if (costs->range_log2[r] <= costs->range_log2[r - 1])
+			return false;
+	}
+	return costs->copies > 0 && costs->copies <= DEVICE_COPIES_MAX && costs->values_per_key > 0;
+}
+
 /* Reads the device's costs from the library.  Implausible costs are ignored. */
 static void
 read_costs(const GpusortContext *context, DeviceEntry *entry)
 {
 	GpusortCosts costs;
-	const double *numbers = (const double *) &costs;
-	bool		ascending = true;
 
 	cuda->costs(context, &costs);
-	for (size_t i = 0; i < offsetof(GpusortCosts, copies) / sizeof(double); i++)
-	{
-		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
-		{
-			device_process_log(-1, "gpusort: the device library reports implausible costs of device %d",
-							   (int) entry->index);
-			return;
-		}
-	}
-	for (int r = 1; r < GPUSORT_COST_RANGES; r++)
-		ascending &= costs.range_log2[r] > costs.range_log2[r - 1];
-	if (!ascending || costs.copies == 0 || costs.copies > DEVICE_COPIES_MAX || costs.values_per_key == 0)
-	{
-		device_process_log(-1, "gpusort: the device library reports implausible limits of device %d",
+	if (are_plausible(&costs))
+		entry->costs = costs;
+	else
+		device_process_log(-1, "gpusort: the device library reports implausible costs of device %d",
 						   (int) entry->index);
-		return;
-	}
-	entry->costs = costs;
 }
 
-/* Updates the device's memory budget, unless a call is allocating memory. */
+/*
+ * Updates the device's memory budget, unless a call is allocating memory.  trim: first frees
+ * the blocks that are kept for later jobs.
+ */
 static void
-read_memory(int device)
+read_memory(int device, bool trim)
 {
+	DeviceEntry *entry = &device_shared->devices[device];
 	GpusortMemory memory;
 
 	if (!process_memory_trylock(device))
 		return;
-	device_shared->life.at_device = device_shared->devices[device].index;
+	device_shared->life.at_device = entry->index;
+	if (trim)
+		cuda->device_trim(device_contexts[device]);
 	cuda->device_memory(device_contexts[device], 1, &memory);
 	device_shared->life.at_device = -1;
 	process_memory_unlock(device);
-	device_shared->devices[device].budget = memory.budget;
-	device_shared->devices[device].kept = memory.kept;
+	entry->budget = memory.budget;
+	entry->kept = memory.kept;
 }
 
 /*
@@ -217,7 +226,7 @@ open_devices(void)
 		read_costs(*context, entry);
 		entry->memory_total = info[i].memory_total;
 		entry->last_used_us = device_now_us();
-		read_memory(device_shared->ndevices++);
+		read_memory(device_shared->ndevices++, false);
 	}
 	if (device_shared->ndevices == 0)
 		device_process_gives_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_LATER, "no usable device", err.message);
@@ -318,17 +327,9 @@ release_idle(void)
 
 		if (jobs[d] > 0)
 			entry->last_used_us = now;
-		else if (entry->kept > 0 &&
-				 idle_for(entry->last_used_us, now, device_shared->settings.idle_blocks_s) &&
-				 process_memory_trylock(d))
-		{
-			device_shared->life.at_device = entry->index;
-			cuda->device_trim(device_contexts[d]);
-			device_shared->life.at_device = -1;
-			process_memory_unlock(d);
-		}
 		last_used = Max(last_used, entry->last_used_us);
-		read_memory(d);
+		read_memory(d, jobs[d] == 0 && entry->kept > 0 &&
+					idle_for(entry->last_used_us, now, device_shared->settings.idle_blocks_s));
 	}
 	if (device_shared->leave ||
 		pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_LEAVING ||
@@ -361,20 +362,10 @@ step_all(void)
 /* Prefer the monotonic clock: the time of day may be set. */
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 30)
 #define WAKE_CLOCK	CLOCK_MONOTONIC
-
-static inline int
-wait_for_wake(const struct timespec *until)
-{
-	return sem_clockwait(&device_shared->wakeup.semaphore, WAKE_CLOCK, until);
-}
+#define wait_for_wake(until)	sem_clockwait(&device_shared->wakeup.semaphore, WAKE_CLOCK, until)
 #else
 #define WAKE_CLOCK	CLOCK_REALTIME
-
-static inline int
-wait_for_wake(const struct timespec *until)
-{
-	return sem_timedwait(&device_shared->wakeup.semaphore, until);
-}
+#define wait_for_wake(until)	sem_timedwait(&device_shared->wakeup.semaphore, until)
 #endif
 
 /* Counts the time since the last call as busy time of the devices that had work. */

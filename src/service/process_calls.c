@@ -172,8 +172,7 @@ job_call(int slot_no, JobCall call)
 
 	job->call.what = call;
 	job->call.since = 0;
-	job->call.error.message[0] = job->call.error.file[0] = '\0';
-	job->call.error.line = 0;
+	memset(&job->call.error, 0, sizeof(job->call.error));
 	pg_atomic_write_u32(&job->call.over, 0);
 	if (start_thread(slot_no))
 		sem_post(&threads[slot_no].call);

@@ -534,6 +534,7 @@ device_job_step(int slot_no)
 	if (job->call.what != NULL && !job_call_over(job))
 	{
 		check_since(slot, job->call.since);
+		slot->active_us = device_now_us();
 		return DEVICE_STEP_IN_FLIGHT;
 	}
 	memset(&err, 0, sizeof(err));
@@ -570,7 +571,7 @@ device_job_step(int slot_no)
 		}
 	}
 	device_shared->life.at_device = -1;
-	if (step != 0)
+	if (step != 0 && device_slot_state(word) == DEVICE_SLOT_OPEN)
 		slot->active_us = device_now_us();
 	if (step != DEVICE_STEP_IN_FLIGHT)
 		job->waiting_since = 0;

@@ -2,17 +2,7 @@
  * protocol.h
  *	  The protocol between backends and the device process, in shared memory.
  *
- * Four kinds of process take part:
- *
- *	supervisor		A background worker.  It never calls CUDA.  It starts the device
- *					process, notices its end, and starts the next one.
- *	keeper			A process between the supervisor and the device process, see
- *					keeper.c.
- *	device process	Owns CUDA: contexts, streams, device memory.  It must not be a
- *					child of the postmaster: the postmaster restarts the server when
- *					a child dies that is attached to shared memory, but a fault in a
- *					driver must only make a sort slower.
- *	backend			The client: it has rows to sort.
+ * docs/design/device-protocol.md describes the processes, the path of a job and the states.
  *
  * The device process may die at any instruction.  So it never takes a lock that a
  * backend could wait for.  Backends take a lock only among themselves, to allocate
@@ -26,30 +16,17 @@
  *					opened.  A job of an older generation has failed: the backend
  *					frees its slot, or the supervisor does if the backend had closed
  *					it already.  Its device memory counts as free at once.
- *	chunks			A job owns some chunks of the pinned staging pool as a ring.
- *					"Up" is the way to the device, "down" the way back.  While rows
- *					go up, the backend fills chunks and counts "posted"; the device
- *					process copies them and counts "taken".  After the last chunk
- *					the backend sets "command".  Then the device process fills
- *					chunks and counts "made", and the backend counts "read".
- *					Counters start at 0 when the slot is opened, and never decrease
- *					while it is open.
+ *	chunks			While rows go up, the backend fills chunks of the job's ring and
+ *					counts "posted"; the device process copies them and counts
+ *					"taken".  After the last chunk the backend sets "command".  Then
+ *					the device process fills chunks and counts "made", and the
+ *					backend counts "read".
  *
  * Several backends may fill one job.  Each backend beside the owner opens a
  * producer: a slot with chunks of its own, whose rows go into the memory of the
  * owner's job, in the order in which the chunks are posted.  A producer has no sort
- * and no result.  The owner asks for the sort when all producers have finished
- * (parallel/exchange.c).  The owner reserves the slots and chunks of the producers
- * in advance, so that no producer waits.
- *
- * A job gets its chunks and device memory when it is opened and keeps them.  Jobs
- * never wait for each other, so they cannot deadlock.  A job of unknown size starts
- * with little memory and asks for more.  It gets more at once or not at all, and can
- * finish with what it has.  If there is no room for a job, the CPU sorts (admission.c).
- *
- * Wake-ups: a backend posts a semaphore if the device process says that it
- * sleeps.  The device process sets the backend's latch.  Both look at the words
- * when they wake, so a lost or a spurious wake-up costs little time.
+ * and no result.  The owner reserves the slots and chunks of the producers in
+ * advance, so that no producer waits (parallel/exchange.c).
  */
 #ifndef GPUSORT_SERVICE_PROTOCOL_H
 #define GPUSORT_SERVICE_PROTOCOL_H
@@ -81,7 +58,7 @@ device_now_us(void)
 #define DEVICE_JOB_CHUNKS	8	/* maximal number of chunks of a job */
 #define DEVICE_MIN_CHUNKS	2	/* minimal number of chunks of a job */
 #define DEVICE_MAX_CHUNKS	16384	/* maximal number of chunks of the pool */
-#define DEVICE_NOTES		8	/* messages that wait for the supervisor */
+#define DEVICE_NOTES		16	/* messages that are kept for the supervisor */
 #define DEVICE_NOTE_SIZE	256 /* bytes of a message */
 
 /* ------------------------------------------------------------------------
@@ -467,11 +444,18 @@ device_counters(int device)
 	return &device_shared->counters[device_shared->devices[device].index];
 }
 
+/* The slot's state word. */
+static inline uint32
+device_slot_read(const DeviceSlot *slot)
+{
+	return pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state);
+}
+
 /* Does the slot's job belong to the current device process? */
 static inline bool
 device_slot_is_current(const DeviceSlot *slot)
 {
-	uint32		word = pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state);
+	uint32		word = device_slot_read(slot);
 
 	return device_slot_state(word) != DEVICE_SLOT_FREE &&
 		device_slot_generation(word) == pg_atomic_read_u32(&device_shared->generation);
@@ -483,7 +467,7 @@ device_job_is_open(const DeviceJobName *name)
 {
 	const DeviceSlot *slot = &device_shared->slots[name->slot];
 
-	if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) != name->word)
+	if (device_slot_read(slot) != name->word)
 		return false;
 	pg_read_barrier();
 	return slot->number == name->number;

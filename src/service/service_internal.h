@@ -18,10 +18,10 @@
  */
 
 /*
- * Do the settings ask for a service, and are there a GPU driver and the GPU library?
- * Called while libraries are preloaded.
+ * What a service lacks, for users: that the settings ask for it, a GPU driver or the GPU
+ * library.  Looks only at the file system.  NULL: nothing.
  */
-extern bool device_service_wanted(void);
+extern const char *device_service_lacks(void);
 
 /* Requests the service's shared memory.  Called while libraries are preloaded. */
 extern void device_shared_init(void);
@@ -70,12 +70,6 @@ extern DeviceSlot *device_admit_producer(const DeviceJobName *into, const Device
 										 int want_chunks, uint32 *word);
 
 /*
- * Sets the number of slots, with their chunks, that are reserved for producers of the
- * job.  False, and nothing is reserved, if there is no space.
- */
-extern bool device_reserve_producers(DeviceSlot *slot, int producers);
-
-/*
  * Reserves this number of bytes of its device's memory for the job.  False if there is
  * no space.  A backend may lower slot->device_bytes at any time without this.
  */
@@ -103,11 +97,5 @@ extern void keeper_signal(int signo);
 
 /* Has the device process ended?  True once for each process; *status is that of waitpid(). */
 extern bool keeper_process_ended(int *status);
-
-/* Does this machine seem to have a GPU driver?  Looks only at the file system. */
-extern bool device_driver_present(void);
-
-/* Does the file that gpusort.device_library names exist? */
-extern bool device_library_present(void);
 
 #endif							/* GPUSORT_SERVICE_SERVICE_INTERNAL_H */

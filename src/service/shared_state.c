@@ -35,8 +35,8 @@ DeviceShared *device_shared = NULL;
 LWLock	   *device_lock = NULL;
 char	   *device_staging = NULL;
 
-bool
-device_driver_present(void)
+static bool
+driver_present(void)
 {
 	static const char *const signs[] = {
 		"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/dxg"
@@ -65,8 +65,8 @@ device_library_path(char *path, size_t size)
 		snprintf(path, size, "%s%s", name, suffix);
 }
 
-bool
-device_library_present(void)
+static bool
+library_present(void)
 {
 	char		path[MAXPGPATH];
 
@@ -111,17 +111,14 @@ init_shared(void)
 		device_shared->devices[i].costs = gpusort_costs_h200;
 }
 
-bool
-device_service_wanted(void)
+const char *
+device_service_lacks(void)
 {
-	if (!process_shared_preload_libraries_in_progress ||
-		gpusort_staging_memory == 0 ||
-		strcmp(gpusort_device, "off") == 0)
-		return false;
-	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() &&
-		!device_driver_present())
-		return false;
-	return device_library_present();
+	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
+		return "off";
+	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() && !driver_present())
+		return "none: no driver";
+	return library_present() ? NULL : "none: no device library";
 }
 
 void

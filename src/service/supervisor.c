@@ -83,12 +83,10 @@ static uint64 start_us = 0;		/* end of the pause, device_now_us() */
 /* The last reason for finding no device that was logged. */
 static char logged[sizeof(device_shared->absence.why_not)];
 
-/* Messages logged so far, and the messages of the previous and the current process. */
+/* Messages of device processes, by number: the next one, and the first of two processes. */
 static uint32 notes_seen = 0;
-static char notes_before[DEVICE_NOTES][DEVICE_NOTE_SIZE];
-static char notes_now[DEVICE_NOTES][DEVICE_NOTE_SIZE];
-static int	nnotes_before = 0;
-static int	nnotes_now = 0;
+static uint32 notes_before = 0; /* of the previous process */
+static uint32 notes_now = 0;	/* of the current process */
 
 static bool lacks_worker = false;	/* no background worker was free */
 
@@ -141,11 +139,7 @@ become_device_process(void)
 	if (shared_memory_type == SHMEM_TYPE_MMAP && UsedShmemSegAddr != NULL)
 		(void) shmdt(UsedShmemSegAddr);
 	pqsignal(SIGCHLD, PG_SIG_DFL);
-	pqsignal(SIGHUP, PG_SIG_IGN);
-	pqsignal(SIGINT, PG_SIG_IGN);
-	pqsignal(SIGUSR1, PG_SIG_IGN);
-	pqsignal(SIGUSR2, PG_SIG_IGN);
-	pqsignal(SIGURG, PG_SIG_IGN);
+	/* the keeper ignores all other signals, and its child inherits that */
 	init_ps_display("gpusort device process");
 	device_process_main();
 }
@@ -166,9 +160,8 @@ start_device_process(void)
 	finished_before = pg_atomic_read_u32(&device_shared->process.finished);
 	device_shared->leave = false;
 	last_check = started_us = device_now_us();
-	memcpy(notes_before, notes_now, sizeof(notes_before));
-	nnotes_before = nnotes_now;
-	nnotes_now = 0;
+	notes_before = notes_now;
+	notes_now = notes_seen;
 	fflush(stdout);
 	fflush(stderr);
 	pid = keeper_start(become_device_process);
@@ -257,13 +250,13 @@ log_notes(void)
 		notes_seen = written - DEVICE_NOTES;
 	while (notes_seen != written)
 	{
-		const DeviceNote *note = &device_shared->log.notes[notes_seen++ % DEVICE_NOTES];
+		const DeviceNote *notes = device_shared->log.notes;
+		const DeviceNote *note = &notes[notes_seen++ % DEVICE_NOTES];
 		bool		news = true;
 
-		for (int i = 0; i < nnotes_before; i++)
-			news &= strncmp(notes_before[i], note->text, DEVICE_NOTE_SIZE) != 0;
-		if (nnotes_now < DEVICE_NOTES)
-			strlcpy(notes_now[nnotes_now++], note->text, DEVICE_NOTE_SIZE);
+		for (uint32 i = notes_before; i != notes_now; i++)
+			news &= written - i > DEVICE_NOTES ||
+				strncmp(notes[i % DEVICE_NOTES].text, note->text, DEVICE_NOTE_SIZE) != 0;
 		ereport(news ? LOG : DEBUG1,
 				(errmsg_internal("%.*s", DEVICE_NOTE_SIZE - 1, note->text)));
 		if (note->device >= 0)
@@ -578,7 +571,7 @@ device_service_init(void)
 {
 	BackgroundWorker worker;
 
-	if (!device_service_wanted())
+	if (!process_shared_preload_libraries_in_progress || device_service_lacks() != NULL)
 		return false;
 	memset(&worker, 0, sizeof(worker));
 	snprintf(worker.bgw_name, BGW_MAXLEN, "gpusort device supervisor");
@@ -611,12 +604,8 @@ device_service_init(void)
 const char *
 device_service_why_none(void)
 {
-	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
-		return "off";
-	if (!device_driver_present() && !gpusort_device_library_set())
-		return "none: no driver";
-	if (!device_library_present())
-		return "none: no device library";
+	if (device_service_lacks() != NULL)
+		return device_service_lacks();
 	if (lacks_worker)
 		return "none: no background worker is free (max_worker_processes)";
 	return "none: gpusort is not in shared_preload_libraries";
