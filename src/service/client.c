@@ -80,17 +80,6 @@ device_state(void)
 	return DEVICE_STATE_NONE;
 }
 
-/* Asks the supervisor to start a device process. */
-static void
-ask_supervisor(void)
-{
-	if (device_shared->supervisor == NULL)
-		return;
-	pg_atomic_write_u32(&device_shared->asked, 1);
-	pg_memory_barrier();
-	device_wake_supervisor();
-}
-
 DeviceState
 device_bring_back(double patience_us)
 {
@@ -100,7 +89,10 @@ device_bring_back(double patience_us)
 	if (state != DEVICE_STATE_IDLE)
 		return state;
 	if (pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_STARTING)
-		ask_supervisor();
+	{
+		pg_atomic_write_u32(&device_shared->asked, 1);
+		device_wake_supervisor();
+	}
 	if (patience_us < device_shared->start_us)
 		return state;
 	while (state == DEVICE_STATE_IDLE && (double) (device_now_us() - start) < patience_us)

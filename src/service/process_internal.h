@@ -26,14 +26,6 @@ extern GpusortContext *device_contexts[DEVICE_MAX];
 #define DEVICE_STEP_IN_FLIGHT	2	/* the device is working: ask again soon */
 #define DEVICE_STEP_LOCKED		4	/* the device is locked by another job */
 
-typedef enum JobPhase
-{
-	JOB_NONE,					/* no job in this slot */
-	JOB_UP,						/* chunks go up */
-	JOB_DOWN,					/* sorted; chunks come down */
-	JOB_OVER					/* done or failed */
-} JobPhase;
-
 /* Buffers for gathered rows that wait for their copy. */
 #define GATHER_BUFFERS		2
 
@@ -59,10 +51,10 @@ struct ProcessJob;
 typedef GpusortStatus (*JobCall) (DeviceSlot *slot, struct ProcessJob *job,
 								  GpusortError *err);
 
-/* A job as the device process sees it. */
+/* A job as the device process sees it.  DeviceSlot.status is its state. */
 typedef struct ProcessJob
 {
-	JobPhase	phase;
+	bool		begun;			/* false: there is no job in this slot */
 	bool		prepared;		/* stream and events exist on "device" */
 	int			device;
 	GpusortStream *stream;

@@ -133,7 +133,6 @@ start_sort(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 	}
 	strlcpy(slot->times.algorithm, device_shared->algorithms[job->algorithm],
 			sizeof(slot->times.algorithm));
-	job->phase = JOB_DOWN;
 	slot->rows_down = job->rows_down;
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->status, DEVICE_SENDING);
@@ -258,9 +257,9 @@ job_step_producer(DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 	pg_read_barrier();
 
 	/* the job's memory is not usable before the job has begun, and while it grows */
-	if (is_open && (into->phase == JOB_NONE || into->call.what != NULL))
+	if (is_open && (!into->begun || into->call.what != NULL))
 		return GPUSORT_OK;
-	if (job->started != posted && (!is_open || into->phase != JOB_UP))
+	if (job->started != posted && (!is_open || pg_atomic_read_u32(&into_slot->status) != DEVICE_LOADING))
 	{
 		strlcpy(err->message, "the job that the rows are sent to has ended", sizeof(err->message));
 		return GPUSORT_BAD_CALL;
@@ -398,7 +397,6 @@ job_step_down(DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 		pg_atomic_fetch_add_u64(&device_counters(slot->device)->done, 1);
 		device_shared->failures[device_shared->devices[slot->device].index] = 0;
 		SetLatch(slot->owner.latch);
-		job->phase = JOB_OVER;
 	}
 	return GPUSORT_OK;
 }
@@ -462,7 +460,7 @@ begin_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 
 /* Reports an error to the backend.  Ends the process if the device is no longer usable. */
 static void
-fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortError *err)
+fail_job(DeviceSlot *slot, GpusortStatus status, const GpusortError *err)
 {
 	slot->error = *err;
 	if (slot->error.message[0] == '\0')
@@ -470,7 +468,6 @@ fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortE
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->status, DEVICE_ERROR);
 	SetLatch(slot->owner.latch);
-	job->phase = JOB_OVER;
 	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
 		device_process_fails(err);
 }
@@ -481,7 +478,7 @@ close_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	GpusortStatus status = GPUSORT_OK;
 
-	if (job->phase != JOB_NONE)
+	if (job->begun)
 	{
 		int			step = 0;
 
@@ -499,8 +496,7 @@ close_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 		job_release(job);
 		process_memory_unlock(slot->device);
 		if (status != GPUSORT_OK)
-			fail_job(slot, job, status, err);
-		job->phase = JOB_NONE;
+			fail_job(slot, status, err);
 	}
 	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
@@ -551,22 +547,24 @@ device_job_step(int slot_no)
 		step = close_job(slot, job, &err);
 	else
 	{
-		if (job->phase == JOB_NONE)
+		uint32		state = pg_atomic_read_u32(&slot->status);
+
+		if (!job->begun)
 		{
 			step = DEVICE_STEP_PROGRESS;
-			job->phase = JOB_UP;
+			job->begun = true;
 			job_call(slot_no, begin_job);
 		}
-		if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_UP && slot->producer.is_one)
+		else if (status == GPUSORT_OK && state == DEVICE_LOADING && slot->producer.is_one)
 			status = job_step_producer(slot, job, &device_shared->slots[slot->producer.into.slot],
 									   &process_jobs[slot->producer.into.slot], &step, &err);
-		else if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_UP)
+		else if (status == GPUSORT_OK && state == DEVICE_LOADING)
 			status = job_step_up(slot, job, &step, &err);
-		if (status == GPUSORT_OK && job->call.what == NULL && job->phase == JOB_DOWN)
+		else if (status == GPUSORT_OK && state == DEVICE_SENDING)
 			status = job_step_down(slot, job, &step, &err);
 		if (status != GPUSORT_OK)
 		{
-			fail_job(slot, job, status, &err);
+			fail_job(slot, status, &err);
 			step |= DEVICE_STEP_PROGRESS;
 		}
 	}

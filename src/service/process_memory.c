@@ -320,5 +320,5 @@ job_release(ProcessJob *job)
 					 "blocks[] has all blocks");
 	release_all(job);
 	memset(&job->blocks, 0, sizeof(*job) - offsetof(ProcessJob, blocks));
-	job->phase = JOB_NONE;
+	job->begun = false;
 }

@@ -264,45 +264,6 @@ log_notes(void)
 	}
 }
 
-/* Logs how the process ended; status as of waitpid(). */
-static void
-log_end(pid_t pid, int status)
-{
-	bool		exited = WIFEXITED(status);
-
-	if (WIFSIGNALED(status))
-	{
-		if (!child_given_up)
-			device_set_absence("the device process was terminated by signal %d: %s",
-							   WTERMSIG(status), pg_strsignal(WTERMSIG(status)));
-		ereport(LOG,
-				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
-						(int) pid, WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
-				 errdetail("Sorts continue without it.")));
-	}
-	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_IDLE)
-		ereport(DEBUG1,
-				(errmsg_internal("gpusort device process (PID %d) has released the GPUs", (int) pid)));
-	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_LATER)
-	{
-		/* once for each reason, not at each retry */
-		if (strcmp(logged, device_shared->absence.why_not) != 0)
-			ereport(LOG,
-					(errmsg("gpusort found no GPU to sort on: %s", device_shared->absence.why_not),
-					 errdetail("The service tries again when a sort asks for a GPU.")));
-		strlcpy(logged, device_shared->absence.why_not, sizeof(logged));
-		return;
-	}
-	else
-		ereport(LOG,
-				(errmsg("gpusort device process (PID %d) exited with exit code %d",
-						(int) pid, WEXITSTATUS(status)),
-				 device_shared->absence.why_not[0] == '\0' ? 0 :
-				 errdetail("%s%s%s", device_shared->absence.why_not, device_shared->absence.detail[0] ? ": " : "",
-						   device_shared->absence.detail)));
-	logged[0] = '\0';
-}
-
 /*
  * Does the process hang?  Counts checks, not time, so that a machine that was suspended
  * does not count as a hang.  *check_ms is the time until the next check.
@@ -406,15 +367,44 @@ process_left(void)
 	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
 	device_set_absence("%s", "");
 	end_generation(DEVICE_SERVICE_IDLE);
+	logged[0] = '\0';
 }
 
 /* The process has found no device that it could open. */
 static void
 process_found_none(void)
 {
+	/* once for each reason, not at each retry */
+	if (strcmp(logged, device_shared->absence.why_not) != 0)
+		ereport(LOG,
+				(errmsg("gpusort found no GPU to sort on: %s", device_shared->absence.why_not),
+				 errdetail("The service tries again when a sort asks for a GPU.")));
+	strlcpy(logged, device_shared->absence.why_not, sizeof(logged));
 	double_pause(true);
 	device_shared->retry_us = start_us;
 	end_generation(DEVICE_SERVICE_NONE);
+}
+
+/* Logs an end by an error; status as of waitpid(). */
+static void
+log_failure(int status)
+{
+	int			signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	if (signo != 0 && !child_given_up)
+		device_set_absence("the device process was terminated by signal %d: %s", signo, pg_strsignal(signo));
+	if (signo != 0)
+		ereport(LOG,
+				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
+						(int) child, signo, pg_strsignal(signo)),
+				 errdetail("Sorts continue without it.")));
+	else
+		ereport(LOG,
+				(errmsg("gpusort device process (PID %d) exited with exit code %d", (int) child, WEXITSTATUS(status)),
+				 device_shared->absence.why_not[0] == '\0' ? 0 :
+				 errdetail("%s%s%s", device_shared->absence.why_not, device_shared->absence.detail[0] ? ": " : "",
+						   device_shared->absence.detail)));
+	logged[0] = '\0';
 }
 
 /* The process has ended by an error. */
@@ -442,7 +432,8 @@ process_ended(int status)
 	int			code = WIFEXITED(status) && !child_given_up ? WEXITSTATUS(status) : -1;
 
 	log_notes();
-	log_end(child, status);
+	if (code != DEVICE_EXIT_IDLE && code != DEVICE_EXIT_LATER)
+		log_failure(status);
 	if (code != DEVICE_EXIT_IDLE && !child_given_up)
 		/* SIGKILL comes from outside and is not the fault of a device */
 		device_failures_count(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? -1 :
