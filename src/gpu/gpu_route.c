@@ -350,32 +350,21 @@ device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec
 }
 
 void
-device_report_job(SortEnv *env, const DeviceJobReport *done)
+device_report_job(SortEnv *env, const DeviceJob *job, const RouteFacts *facts, const RouteDecision *decision,
+				  uint64 rows, bool at_once)
 {
 	SortReport *report = &env->report;
-	const Algorithm *algorithm = algorithm_by_name(done->job->times.algorithm);
+	const Algorithm *algorithm = algorithm_by_name(job->times.algorithm);
 
-	report->facts = *done->facts;
-	report->facts.n = done->rows;
-	report->decision = *done->decision;
+	report->facts = *facts;
+	report->facts.n = rows;
+	report->decision = *decision;
 	report->decision.algorithm = algorithm;
 	report->sorted = algorithm != NULL;
-	report->key_bits = done->key_bits;
-	report->device.bytes_up += done->job->bytes_up;
-	report->device.sort_us += done->job->times.sort_us;
-	device_learn_job(done->job, done->facts, algorithm, done->at_once);
-}
-
-void
-device_keys_report(DeviceKeys *dk, const DeviceJob *job)
-{
-	DeviceJobReport done = {
-		.job = job,.facts = &dk->facts,.decision = &dk->decision,.rows = dk->batch->keybuf.n,
-		.key_bits = dk->facts.gpu.key_bits,.at_once = dk->at_once
-	};
-
-	device_report_job(dk->env, &done);
-	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size);
+	report->key_bits = facts->gpu.key_bits;
+	report->device.bytes_up += job->bytes_up;
+	report->device.sort_us += job->times.sort_us;
+	device_learn_job(job, facts, algorithm, at_once);
 }
 
 void

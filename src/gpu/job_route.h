@@ -39,19 +39,13 @@ extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout
 /* Updates the progress view after the job was opened, or has grown. */
 extern void device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec);
 
-/* A job that has sorted, for device_report_job(). */
-typedef struct DeviceJobReport
-{
-	const DeviceJob *job;		/* its first chunk has come back */
-	const RouteFacts *facts;
-	const RouteDecision *decision;
-	uint64		rows;			/* of the sort or part that the report shows */
-	int			key_bits;
-	bool		at_once;		/* all rows were known when the job was opened */
-} DeviceJobReport;
-
-/* Reports a job for EXPLAIN, and teaches the cost model. */
-extern void device_report_job(SortEnv *env, const DeviceJobReport *done);
+/*
+ * Reports a job, whose first chunk has come back, for EXPLAIN, and teaches the cost model.
+ * rows are those of the sort or part that the report shows; at_once: all of them were known
+ * when the job was opened.
+ */
+extern void device_report_job(SortEnv *env, const DeviceJob *job, const RouteFacts *facts,
+							  const RouteDecision *decision, uint64 rows, bool at_once);
 
 /* Adds a part of this number of rows to the report of the job's device. */
 extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);

@@ -95,10 +95,10 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 static void
 device_keys_end(DeviceKeys *dk)
 {
-	if (dk->job != NULL)
-		device_job_close(dk->job);
 	if (dk->parts != NULL)
 		device_parts_end(dk);
+	if (dk->job != NULL)
+		device_job_close(dk->job);
 	dk->env->progress.now->device = 0;
 	bulk_free(dk->env->bulk, &dk->pending);
 	pfree(dk);
@@ -330,29 +330,26 @@ result_rows(const DeviceKeys *dk)
 	return dk->spec.drop ? (size_t) dk->job->rows_down : dk->batch->keybuf.n;
 }
 
-/* The next chunk, valid until release_key_chunk().  False at the end, and if dk->failed is set. */
+/* The next chunk of the result.  False at the end, and if dk->failed is set. */
 static bool
 next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 {
-	bool		received;
+	bool		next;
 
-	if (dk->parts != NULL)
-		return device_parts_next(dk, chunk);
-	received = key_chunk_next_down(dk->job, &dk->spec, dk->batch->keybuf.n, dk->received, chunk);
+	if (dk->parts != NULL && !device_parts_next(dk, chunk))
+		return false;
+	if (dk->job == NULL)
+		return true;
+	next = key_chunk_next_down(dk->job, &dk->spec, dk->job_rows, dk->received - dk->job_first, chunk);
 	if (dk->job->failed)
 		device_keys_fail(dk, dk->job->why);
-	else if (received && dk->received == 0)
-		device_keys_report(dk, dk->job);
-	return received;
-}
-
-static void
-release_key_chunk(DeviceKeys *dk)
-{
-	if (dk->parts != NULL)
-		device_parts_release(dk);
-	else
-		device_job_release(dk->job);
+	else if (next && dk->received == dk->job_first)
+	{
+		device_report_job(dk->env, dk->job, &dk->facts, &dk->decision, dk->batch->keybuf.n, dk->at_once);
+		if (dk->parts != NULL)
+			device_report_part(dk->env, dk->job, dk->job_rows);
+	}
+	return next;
 }
 
 /* Reserves memory for the result. */
@@ -362,7 +359,6 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 	SortEnv    *env = dk->env;
 	size_t		n = dk->batch->keybuf.n;
 
-	dk->down_per_chunk = device_chunk_rows(&dk->spec);
 	if (env->spec.keys_only)
 	{
 		int			bits = dk->layout.layout.total_bits;
@@ -437,7 +433,8 @@ receive_chunk(DeviceKeys *dk)
 	}
 	dk->received += chunk.rows;
 	dk->env->report.device.bytes_down += chunk.bytes;
-	release_key_chunk(dk);
+	if (dk->job != NULL)
+		device_job_release(dk->job);
 	return true;
 }
 
@@ -464,6 +461,7 @@ receive_result(DeviceKeys *dk, Sorted *sorted)
 	reserve_result(dk, sorted);
 	tie_groups_begin(&dk->groups, dk->env->tiebreak, &dk->batch->arena, dk->env->recs.ptr);
 	device_check_begin(dk);
+	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size + device_parts_bytes(dk));
 	while (receive_chunk(dk))
 		CHECK_FOR_INTERRUPTS();
 	if (dk->failed)
@@ -546,6 +544,7 @@ send_remaining(DeviceKeys *dk)
 			break;
 	}
 	device_job_sort(dk->job);
+	dk->job_rows = n;
 	if (dk->job->failed)
 		device_keys_fail(dk, dk->job->why);
 	return !dk->failed;
@@ -593,8 +592,9 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	env->report.device.batches += ok;
 	if (!ok)
 	{
-		refusal->device = DEVICE_STATE_FAILED;
-		device_note_failure(env, dk->decision.algorithm, dk->why);
+		refusal->device = dk->no_room ? DEVICE_STATE_FULL : DEVICE_STATE_FAILED;
+		if (!dk->no_room)
+			device_note_failure(env, dk->decision.algorithm, dk->why);
 	}
 	device_keys_end(dk);
 	return ok;

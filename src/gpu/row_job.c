@@ -233,12 +233,7 @@ report_sort(DeviceRows *dev)
 {
 	SortEnv    *env = dev->env;
 
-	DeviceJobReport done = {
-		.job = dev->job,.facts = &dev->facts,.decision = &dev->decision,.rows = dev->rows,
-		.key_bits = dev->spec.key_bits,.at_once = false
-	};
-
-	device_report_job(env, &done);
+	device_report_job(env, dev->job, &dev->facts, &dev->decision, dev->rows, false);
 	env->report.device.rows += dev->rows;
 	env->report.dropped_on_device += dev->rows - device_rows_down(dev);
 	device_report_part(env, dev->job, dev->rows);
