@@ -20,7 +20,7 @@
 
 #include "cost/cost.h"
 #include "cost/store.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/key_mode.h"
 #include "monitor/stat.h"
 #include "port/pg_bitutils.h"

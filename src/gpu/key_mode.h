@@ -95,9 +95,6 @@ extern void device_parts_end(DeviceKeys *dk);
 /* Bytes of the batch, its result and the bitmap of rids. */
 extern Size device_check_bytes(const SortEnv *env, const Batch *batch);
 
-/* Do these bytes fit the sort's memory limit? */
-extern bool device_check_fits(const SortEnv *env, const Batch *batch);
-
 /* Sets the bitmap to the rids of all buffered rows. */
 extern void device_check_begin(DeviceKeys *dk);
 

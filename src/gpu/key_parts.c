@@ -20,8 +20,7 @@
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/key_mode.h"
 #include "gpu/key_split.h"
 #include "kernel/algorithm.h"

@@ -36,8 +36,7 @@
  */
 #include "postgres.h"
 
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/key_mode.h"
 #include "gpu/row_mode.h"
 #include "miscadmin.h"
@@ -259,68 +258,25 @@ drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
 		sorted->duplicates = env->drop_duplicates;
 }
 
-/* Copies the chunk's keys as records of a sort whose rows are its keys. */
+/* Copies the chunk's keys, and their rids where they are TIDs, as records of the result. */
 static void
-copy_keys(const KeyChunk *chunk, int width, void *recs, size_t at)
+copy_records(const DeviceKeys *dk, const KeyChunk *chunk, void *recs, size_t at)
 {
-	if (width == 128)
-	{
-		SortRec128 *to = (SortRec128 *) recs + at;
+	const SortRecFormat format = dk->format;
+	const int	rid_bits = dk->rid_bits;
 
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			to[i].hi = (uint64) (((const Key128 *) chunk->keys)[i] >> 64);
-			to[i].lo = (uint64) ((const Key128 *) chunk->keys)[i];
-		}
-	}
-	else if (width == 64)
-		memcpy((uint64 *) recs + at, chunk->keys, chunk->rows * sizeof(uint64));
+#define COPY_KEYS(key_t) \
+	for (uint32 i = 0; i < chunk->rows; i++) \
+		sort_rec_set(recs, sizeof(key_t) <= sizeof(uint64) ? SORT_REC_PACKED : SORT_REC_128, 0, at + i, \
+					 ((const key_t *) chunk->keys)[i], 0)
+#define COPY_PAIRS(key_t) \
+	for (uint32 i = 0; i < chunk->rows; i++) \
+		sort_rec_set(recs, format, rid_bits, at + i, ((const key_t *) chunk->keys)[i], chunk->rids[i])
+
+	if (chunk->rids == NULL)
+		BY_KEY_WIDTH(dk->spec.key_width, COPY_KEYS);
 	else
-	{
-		uint64	   *words = (uint64 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-			words[i] = ((const uint32 *) chunk->keys)[i];
-	}
-}
-
-/* Copies the chunk's keys and rids as records of the result. */
-static void
-copy_pairs(const DeviceKeys *dk, const KeyChunk *chunk, void *recs, size_t at)
-{
-	const int	width = dk->spec.key_width;
-
-	if (dk->format == SORT_REC_128)
-	{
-		SortRec128 *to = (SortRec128 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			Key128		key = device_key_at(chunk->keys, width, i);
-
-			to[i].hi = (uint64) (key >> 64);
-			to[i].lo = (uint64) key;
-			to[i].rid = chunk->rids[i];
-		}
-	}
-	else if (dk->format == SORT_REC_64)
-	{
-		SortRec64  *to = (SortRec64 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			to[i].key = (uint64) device_key_at(chunk->keys, width, i);
-			to[i].rid = chunk->rids[i];
-		}
-	}
-	else
-	{
-		uint64	   *to = (uint64 *) recs + at;
-		const int	rid_bits = dk->rid_bits;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-			to[i] = (uint64) device_key_at(chunk->keys, width, i) << rid_bits | chunk->rids[i];
-	}
+		BY_KEY_WIDTH(dk->spec.key_width, COPY_PAIRS);
 }
 
 /* Rows of the result; known when its first chunk is here. */
@@ -364,10 +320,7 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 		int			bits = dk->layout.layout.total_bits;
 
 		dk->rid_bits = env->spec.rids_are_tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
-		if (!env->spec.rids_are_tids)
-			dk->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
-		else
-			dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+		dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 		sorted->format = dk->format;
 		sorted->rid_bits = dk->rid_bits;
 		sorted->layout = dk->layout.layout;
@@ -407,10 +360,8 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk)
 		!device_check_keys(&dk->keys, chunk->keys, device_pair_rids(dk->env, rids), dk->spec.key_width,
 						   chunk->rows, last))
 		return "the result's keys are out of order, or not the input's";
-	if (dk->env->spec.rids_are_tids)
-		copy_pairs(dk, chunk, dk->env->recs.ptr, at);
-	else if (dk->env->spec.keys_only)
-		copy_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);
+	if (dk->env->spec.keys_only)
+		copy_records(dk, chunk, dk->env->recs.ptr, at);
 	else if (!dk->layout.layout.exact)
 		find_chunk_ties(dk, at, chunk->rows, chunk->keys);
 	return NULL;
@@ -556,7 +507,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 				 Sorted *sorted, OffloadRefusal *refusal)
 {
 	DeviceKeys *dk = early;
-	bool		room = device_check_fits(env, batch);
+	bool		room = device_check_bytes(env, batch) <= env->limit;
 	bool		ok;
 	instr_time	start;
 	instr_time	end;

@@ -31,8 +31,7 @@
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/row_mode.h"
 #include "kernel/rec.h"
 #include "miscadmin.h"

@@ -15,8 +15,7 @@
  */
 #include "postgres.h"
 
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/row_mode.h"
 #include "store/store.h"
 

@@ -1,11 +1,18 @@
 /*
- * job_route.h
- *	  Whether a sort uses a GPU, and what EXPLAIN and the progress view show of it.
+ * job.h
+ *	  What jobs of both modes share: the decision for a GPU, the report, keys in memory.
  */
-#ifndef GPUSORT_GPU_JOB_ROUTE_H
-#define GPUSORT_GPU_JOB_ROUTE_H
+#ifndef GPUSORT_GPU_JOB_H
+#define GPUSORT_GPU_JOB_H
 
 #include "gpu/gpu.h"
+#include "key/key.h"
+#include "store/store.h"
+
+/* ------------------------------------------------------------------------
+ * gpu_route.c: whether a sort uses a GPU, and what EXPLAIN and the progress view show of it
+ * ------------------------------------------------------------------------
+ */
 
 /*
  * Is a GPU the best choice?  Both functions set *facts.  If true, *decision has the GPU's
@@ -53,4 +60,51 @@ extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
 /* Logs and counts a failure of the device.  This sort does not try a device again. */
 extern void device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why);
 
-#endif							/* GPUSORT_GPU_JOB_ROUTE_H */
+/* ------------------------------------------------------------------------
+ * Keys of a job in memory: their places and checksums
+ * ------------------------------------------------------------------------
+ */
+
+/* Runs LOOP(type), a loop over an array of keys of this width. */
+#define BY_KEY_WIDTH(width, LOOP) \
+	do { \
+		if ((width) == 32) \
+			LOOP(uint32); \
+		else if ((width) == 64) \
+			LOOP(uint64); \
+		else \
+			LOOP(Key128); \
+	} while (0)
+
+/*
+ * A key's part of a checksum.  It must not be linear in the key: otherwise keys 1, 2, 3 and
+ * 2, 2, 2 would have the same checksum.
+ */
+static inline uint64
+key_hash(const JobSecret *secret, uint64 key)
+{
+	uint64		hash = job_secret_mix(secret, key);
+
+	return hash ^ hash >> 32;
+}
+
+static inline uint64
+key_hash128(const JobSecret *secret, Key128 key)
+{
+	uint64		hash = job_secret_mix(secret, (uint64) key) + (uint64) (key >> 64) * secret->high_factor;
+
+	return hash ^ hash >> 32;
+}
+
+/* Key i of an array of keys. */
+static inline Key128
+device_key_at(const char *keys, int width, size_t i)
+{
+	if (width == 32)
+		return ((const uint32 *) keys)[i];
+	if (width == 64)
+		return ((const uint64 *) keys)[i];
+	return ((const Key128 *) keys)[i];
+}
+
+#endif							/* GPUSORT_GPU_JOB_H */
