@@ -184,7 +184,7 @@ device_keys_begin(SortEnv *env, Batch *batch)
 	DeviceKeys *dk = create_keys(env, batch);
 	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
 
-	if (device_layout_guess(&dk->layout, &batch->keybuf) &&
+	if (device_layout_choose(&dk->layout, &batch->keybuf, false) &&
 		device_route_keys(env, &batch->keybuf, &dk->layout.layout, dk->layout.key_width, 0,
 						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
 		device_parts_quicker(dk) == 0 &&

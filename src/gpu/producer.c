@@ -80,7 +80,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	dev->returned_rows = returned;
 	keybuf_freeze(&batch->keybuf);
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&
-		device_layout_for_any(&dev->layout, &batch->keybuf, 64) &&
+		device_layout_for_any(&dev->layout, &batch->keybuf) &&
 		device_route_producer(env, &batch->keybuf, &dev->layout.layout, dev->layout.key_width, rows,
 							  &dev->facts, &dev->decision) &&
 		(!env->drop_duplicates || dev->facts.gpu.drop || gpusort_forced_algorithm() != NULL))
@@ -403,7 +403,7 @@ producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
 	/* the leader knows how many fit, and grows the job */
 	dev->spec.max_rows = dev->spec.max_row_bytes = PG_UINT64_MAX;
-	fits = device_layout_for_any(&dev->layout, &batch->keybuf, 64);
+	fits = device_layout_for_any(&dev->layout, &batch->keybuf);
 	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
 	dev->marked = !dev->layout.layout.exact || dev->spec.drop;

@@ -135,19 +135,13 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 	RowForm		form;
 	SinkAnswer	room;
 	Key128		key;
+	bool		fits;
 
 	row_measure(sink->env->writer, slot, &form);
-	if (dev->spec.key_width == 64)
-	{
-		uint64		key64;
-
-		if (unlikely(!device_row_key64(&dev->layout, keybuf, &sink->env->keys, slot->tts_values,
-									   slot->tts_isnull, &key64)))
-			return SINK_FULL;
-		key = key64;
-	}
-	else if (unlikely(!device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values,
-									  slot->tts_isnull, &key)))
+	fits = dev->spec.key_width == 64 ?
+		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 64, &key) :
+		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 128, &key);
+	if (unlikely(!fits))
 		return SINK_FULL;
 	room = make_row_room(dev, form.room);
 	if (unlikely(room != SINK_TAKEN))
@@ -465,7 +459,7 @@ open_rows(SortEnv *env, Batch *batch)
 	dev->env = env;
 	dev->batch = batch;
 	/* 4-byte keys travel in 8 bytes, with a value for NULL */
-	if (device_layout_choose(&dev->layout, keybuf, 64) &&
+	if (device_layout_choose(&dev->layout, keybuf, true) &&
 		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,
 						  &dev->facts, &dev->decision))
 	{
