@@ -87,12 +87,10 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
-		device_rows_set_room(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
-		if (device_rows_prepare_checks(dev))
-			dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
-									   DEVICE_JOB_CHUNKS, patience_us, &why);
-		if (dev->job != NULL && !device_job_reserve_producers(dev->job, participants, &producer->job))
+		if (device_rows_open_job(dev, rows * DEVICE_ROWS_MARGIN, row_bytes, patience_us, &why) &&
+			!device_job_reserve_producers(dev->job, participants, &producer->job))
 		{
+			device_rows_show(dev, 0);
 			device_job_close(dev->job);
 			dev->job = NULL;
 		}
@@ -102,10 +100,9 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 		pfree(dev);
 		return NULL;
 	}
-	device_rows_show(dev);
 	producer->on = true;
 	producer->spec = dev->spec;
-	producer->secret = dev->secret;
+	producer->secret = dev->keys.secret;
 	producer->row_bytes = row_bytes;
 	SpinLockInit(&producer->lock);
 	return sink_device_rows_create(env, batch, dev);
@@ -125,6 +122,7 @@ producer_serve(Sink *sink)
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	uint64		rows;
 	uint64		bytes;
+	double		n;
 
 	if (!device_job_wants(dev->job, &rows, &bytes))
 	{
@@ -133,22 +131,9 @@ producer_serve(Sink *sink)
 	}
 	if (rows <= dev->spec.max_rows && bytes <= dev->spec.max_row_bytes)
 		return true;
-	/* if there is no room for twice the rows, 1.25 times suffices for now */
-	for (double margin = 2; margin > 1; margin -= 0.75)
-	{
-		DeviceJobSpec wanted = dev->spec;
-		double		n = Max(rows, dev->spec.max_rows) * margin;
-
-		device_rows_set_room(&wanted, n, Max(bytes, dev->spec.max_row_bytes) * margin / n);
-		if (wanted.max_rows >= rows && wanted.max_row_bytes >= bytes &&
-			device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
-		{
-			device_rows_show(dev);
-			return true;
-		}
-		if (dev->job->failed)
-			break;
-	}
+	n = Max(rows, dev->spec.max_rows);
+	if (device_rows_grow_job(dev, n, Max(bytes, dev->spec.max_row_bytes), 2 * n))
+		return true;
 	fail_producers(dev, "the device has no room for the rows of all participants");
 	return false;
 }
@@ -399,14 +384,13 @@ producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 	dev->batch = batch;
 	dev->is_producer = true;
 	dev->spec = producer->spec;
-	dev->secret = dev->keys.secret = producer->secret;
-	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
+	dev->keys.secret = producer->secret;
 	/* the leader knows how many fit, and grows the job */
 	dev->spec.max_rows = dev->spec.max_row_bytes = PG_UINT64_MAX;
 	fits = device_layout_for_any(&dev->layout, &batch->keybuf);
 	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
-	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
+	device_rows_set_checks(dev);
 	sink->has_common = sink->examined = dev->layout.layout.exact;
 	if (gpusort_forced_algorithm() != NULL)
 		sink->examined = true;

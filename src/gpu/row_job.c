@@ -73,9 +73,7 @@ device_rows_start_chunk(DeviceRows *dev, Size size)
 	if (size > device_shared->chunk_size - dev->up.rows_at)
 		return SINK_FULL;
 	device_rows_post(dev);
-	if (next_chunk_up(dev))
-		return SINK_TAKEN;
-	return SINK_FAILED;
+	return next_chunk_up(dev) ? SINK_TAKEN : SINK_FAILED;
 }
 
 void
@@ -89,27 +87,15 @@ device_rows_start_sort(DeviceRows *dev)
 	dev->sort_started = true;
 }
 
-/* Changes the device memory in the progress view to this job's bytes. */
-static void
-show_bytes(DeviceRows *dev, uint64 bytes)
+void
+device_rows_show(DeviceRows *dev, uint64 bytes)
 {
 	ProgressCounters *now = dev->env->progress.now;
 
+	if (bytes > 0)
+		now->algorithm = dev->decision.algorithm->id;
 	now->device += bytes - dev->shown;
 	dev->shown = bytes;
-}
-
-void
-device_rows_show(DeviceRows *dev)
-{
-	dev->env->progress.now->algorithm = dev->decision.algorithm->id;
-	show_bytes(dev, device_job_bytes(&dev->spec));
-}
-
-void
-device_rows_show_none(DeviceRows *dev)
-{
-	show_bytes(dev, 0);
 }
 
 /*
@@ -126,23 +112,16 @@ round_size(double size)
 	return ((uint64) size + step - 1) / step * step;
 }
 
-void
-device_rows_set_room(DeviceJobSpec *spec, double n, double row_bytes)
+/* Sets spec's max_rows and max_row_bytes for n rows, but no more than a sort can have. */
+static void
+set_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
 {
 	/* rows' places are 32-bit numbers of 8-byte units */
 	const uint64 most_bytes = (UINT64CONST(8) << 32) - 8;
 
 	/* the planner's estimate may exceed 32 bits */
-	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), PG_UINT32_MAX - 1);
+	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), dev->batch->max_rows);
 	spec->max_row_bytes = Min(round_size(Min(n * row_bytes, most_bytes)), most_bytes);
-}
-
-/* device_rows_set_room() for a part, which has no more rows than a run can have. */
-static void
-set_part_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
-{
-	device_rows_set_room(spec, n, row_bytes);
-	spec->max_rows = Min(spec->max_rows, dev->batch->max_rows);
 }
 
 double
@@ -153,35 +132,37 @@ device_rows_ahead(const DeviceRows *dev, double n, double row_bytes)
 	return n < dev->expected ? Min(ahead, dev->expected * DEVICE_ROWS_MARGIN) : ahead;
 }
 
+bool
+device_rows_grow_job(DeviceRows *dev, double n, uint64 bytes, double ahead)
+{
+	/* the second attempt asks for less */
+	for (int i = 0; i < 2 && !dev->job->failed; i++)
+	{
+		DeviceJobSpec wanted = dev->spec;
+
+		set_room(dev, &wanted, ahead, bytes / n);
+		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
+		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
+		if (wanted.max_rows < n || wanted.max_row_bytes < bytes)
+			return false;
+		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
+		{
+			device_rows_show(dev, device_job_bytes(&dev->spec));
+			return true;
+		}
+		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
+	}
+	return false;
+}
+
 SinkAnswer
 device_rows_grow(DeviceRows *dev, Size size)
 {
 	double		n = dev->rows + 1;
-	double		row_bytes = ((dev->units << 3) + size) / n;
-	double		ahead = device_rows_ahead(dev, n, row_bytes);
+	uint64		bytes = (dev->units << 3) + size;
 
-	dev->full = true;
-	/* the second attempt asks for less */
-	for (int i = 0; i < 2; i++)
-	{
-		DeviceJobSpec wanted = dev->spec;
-
-		set_part_room(dev, &wanted, ahead, row_bytes);
-		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
-		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
-		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
-			return SINK_FULL;
-		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
-		{
-			device_rows_show(dev);
-			dev->full = false;
-			return SINK_TAKEN;
-		}
-		if (dev->job->failed)
-			return SINK_FAILED;
-		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
-	}
-	return SINK_FULL;
+	dev->full = !device_rows_grow_job(dev, n, bytes, device_rows_ahead(dev, n, bytes / n));
+	return !dev->full ? SINK_TAKEN : dev->job->failed ? SINK_FAILED : SINK_FULL;
 }
 
 void
@@ -194,30 +175,27 @@ device_rows_layout_chunk(DeviceRows *dev, double row_bytes)
 	dev->up.rows_at = device_part(dev->up.words_at + dev->up.max_rows * sizeof(uint32));
 }
 
-bool
-device_rows_prepare_checks(DeviceRows *dev)
+void
+device_rows_set_checks(DeviceRows *dev)
 {
-	if (!job_secret_make(&dev->secret))
-		return false;
 	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
-	dev->keys.secret = dev->secret;
 	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
-	return true;
 }
 
 bool
-device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why)
+device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, double patience_us, DeviceState *why)
 {
-	set_part_room(dev, &dev->spec, rows, row_bytes);
+	set_room(dev, &dev->spec, rows, row_bytes);
 	*why = DEVICE_STATE_NONE;
-	if (!device_rows_prepare_checks(dev))
+	if (!job_secret_make(&dev->keys.secret))
 		return false;
 	dev->job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
-							   DEVICE_JOB_CHUNKS, 0, why);
+							   DEVICE_JOB_CHUNKS, patience_us, why);
 	if (dev->job == NULL)
 		return false;
+	device_rows_set_checks(dev);
 	device_rows_layout_chunk(dev, row_bytes);
-	device_rows_show(dev);
+	device_rows_show(dev, device_job_bytes(&dev->spec));
 	return true;
 }
 
@@ -318,7 +296,7 @@ next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	else if (chunk != NULL && (device_rows_down(dev) > dev->rows || desc->rows > device_rows_down(dev) - returned))
 		device_job_fail(dev->job, "the device sent too many rows");
 	else if (chunk != NULL && dev->down.held &&
-			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->secret, &sum))
+			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->keys.secret, &sum))
 		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
 	return chunk;
 }
@@ -360,7 +338,7 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 	dev->down.held = true;
 	dev->down.rows = desc.rows;
 	dev->down.data = stream->next = chunk + desc.rows_at;
-	stream->secret = dev->secret;
+	stream->secret = dev->keys.secret;
 	dev->down.returned_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
 	stream->left = dev->layout.layout.exact ? desc.rows : 0;

@@ -279,7 +279,7 @@ check_last_row(DeviceRows *dev, RowStream *stream, const char *row)
 {
 	uint64		sum;
 
-	if (likely(stream->behind != 1) || row_is_whole(row, stream->end - row, &dev->secret, &sum))
+	if (likely(stream->behind != 1) || row_is_whole(row, stream->end - row, &dev->keys.secret, &sum))
 		return true;
 	stream->behind += stream->left;
 	stream->left = 0;

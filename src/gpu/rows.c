@@ -57,6 +57,9 @@
 /* A part must have room for this share of the rows of the part before it. */
 #define PART_LEAST			0.25
 
+/* The first part must have room for this multiple of the rows so far. */
+#define FIRST_LEAST			1.5
+
 /* If there is no room, a part asks for this share of the rows that it asked for before. */
 #define PART_LESS			0.9
 
@@ -120,7 +123,7 @@ add_row(DeviceRows *dev, Key128 key, Size size)
 	}
 	((uint32 *) (dev->up.chunk + dev->up.words_at))[dev->up.rows] =
 		(uint32) (dev->units - dev->base);
-	dev->sum += row_set_checksum(dev->up.next, &dev->secret);
+	dev->sum += row_set_checksum(dev->up.next, &dev->keys.secret);
 	dev->up.rows++;
 	dev->rows++;
 	dev->units += size >> 3;
@@ -244,7 +247,7 @@ close_part(DeviceRowsSink *sink)
 		return;
 	if (dev->rows == 0)
 	{
-		device_rows_end(dev);
+		device_rows_end(dev, false);
 		return;
 	}
 	dlist_push_tail(&sink->closed, &dev->part);
@@ -264,7 +267,7 @@ oldest_to_run(DeviceRowsSink *sink, Runs *runs)
 	dlist_delete(&dev->part);
 	sink->nclosed--;
 	/* the caller needs its room now */
-	device_rows_return(dev);
+	device_rows_end(dev, true);
 	return !failed;
 }
 
@@ -284,22 +287,16 @@ part_like(const DeviceRows *other)
 	return dev;
 }
 
-/*
- * Opens the part's job for the expected rows, at least as many as the part before it has
- * (rows_before); for fewer if there is no room.
- */
+/* Opens the part's job for this number of rows; for fewer, but at least for "least", if there is no room. */
 static bool
-open_part_job(DeviceRows *dev, double rows_before, double row_bytes)
+open_part_job(DeviceRows *dev, double rows, double least, double row_bytes)
 {
-	double		rows = Max(dev->expected * PART_MARGIN, rows_before);
-	DeviceState why;
+	DeviceState why = DEVICE_STATE_FULL;
 
-	for (; rows >= rows_before * PART_LEAST; rows *= PART_LESS)
+	for (; rows >= least && why == DEVICE_STATE_FULL; rows *= PART_LESS)
 	{
-		if (device_rows_open_job(dev, rows, row_bytes, &why))
+		if (device_rows_open_job(dev, rows, row_bytes, 0, &why))
 			return true;
-		if (why != DEVICE_STATE_FULL)
-			return false;
 	}
 	return false;
 }
@@ -314,13 +311,15 @@ device_rows_next_part(Sink *base, Runs *runs)
 	double		row_bytes = rows == 0 ? 0 : (full->units << 3) / rows;
 	SortReport *report = &full->env->report;
 	DeviceRows *next;
+	double		wanted;
 	bool		opened;
 
 	if (!full->full || rows == 0)
 		return SINK_FULL;
 	next = part_like(full);
+	wanted = Max(next->expected * PART_MARGIN, rows);
 	opened = sink->nclosed + 1 < PARTS_AT_ONCE * device_shared->ndevices &&
-		open_part_job(next, rows, row_bytes);
+		open_part_job(next, wanted, rows * PART_LEAST, row_bytes);
 	if (!opened && dlist_is_empty(&sink->closed) && device_rows_fit_memory(full, runs))
 	{
 		pfree(next);
@@ -334,7 +333,7 @@ device_rows_next_part(Sink *base, Runs *runs)
 			pfree(next);
 			return SINK_FAILED;
 		}
-		opened = open_part_job(next, rows, row_bytes);
+		opened = open_part_job(next, wanted, rows * PART_LEAST, row_bytes);
 	}
 	if (!opened)
 	{
@@ -393,9 +392,9 @@ device_rows_sink_end(Sink *base)
 	DeviceRowsSink *sink = (DeviceRowsSink *) base;
 
 	while (!dlist_is_empty(&sink->closed))
-		device_rows_end(dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed)));
+		device_rows_end(dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed)), false);
 	if (sink->dev != NULL)
-		device_rows_end(sink->dev);
+		device_rows_end(sink->dev, false);
 	pfree(sink);
 }
 
@@ -429,31 +428,15 @@ static const SinkMethods device_rows_methods = {
  * ------------------------------------------------------------------------
  */
 
-/* Opens the first part's job; for fewer rows if the device has no room for all. */
-static bool
-open_first_job(DeviceRows *dev)
-{
-	double		n = dev->batch->keybuf.n;
-	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
-	double		rows = device_rows_ahead(dev, n, row_bytes);
-	DeviceState why;
-
-	for (;;)
-	{
-		if (device_rows_open_job(dev, rows, row_bytes, &why))
-			return true;
-		if (why != DEVICE_STATE_FULL || rows < 3 * n)
-			return false;
-		rows /= 2;
-	}
-}
-
 /* Opens a job for the batch's rows and the following ones; NULL if that does not pay. */
 static DeviceRows *
 open_rows(SortEnv *env, Batch *batch)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
+	double		n = keybuf->n;
+	double		row_bytes = arena_used(&batch->arena) / n;
 	double		rows = device_rows_expected(env, keybuf);
+	double		ahead;
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 
 	dev->env = env;
@@ -466,7 +449,8 @@ open_rows(SortEnv *env, Batch *batch)
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
 		dev->expected = rows;
-		if (open_first_job(dev))
+		ahead = device_rows_ahead(dev, n, row_bytes);
+		if (open_part_job(dev, ahead, Min(ahead, n * FIRST_LEAST), row_bytes))
 			return dev;
 	}
 	pfree(dev);
@@ -518,7 +502,7 @@ device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: rows stay on the host: %s",
 								 dev->job->failed ? dev->job->why : "a row is longer than a chunk")));
-		device_rows_end(dev);
+		device_rows_end(dev, false);
 		*allowed = false;
 		return NULL;
 	}
