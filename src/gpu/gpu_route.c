@@ -28,13 +28,12 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* Fills the facts that the CPU's algorithms depend on, for the rows of the key buffer. */
+/* Fills the facts that the CPU's algorithms depend on, for n rows. */
 static void
-fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int rid_bits,
-			   RouteFacts *facts)
+fill_cpu_facts(const SortEnv *env, const KeyLayout *layout, int rid_bits, double n, RouteFacts *facts)
 {
 	memset(facts, 0, sizeof(*facts));
-	facts->n = keybuf->n;
+	facts->n = (size_t) n;
 	if (env->spec.keys_only && layout->total_bits > 64)
 	{
 		facts->format = SORT_REC_128;
@@ -170,8 +169,7 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
 				  RouteDecision *decision)
 {
-	fill_cpu_facts(env, keybuf, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), facts);
-	facts->n = n;
+	fill_cpu_facts(env, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), n, facts);
 	facts->key_range = key_range;
 	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
 	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
@@ -196,10 +194,12 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 
 /* Does sending the rows to a GPU gain?  Logs the prediction. */
 static bool
-rows_gain(const GpuRowsFacts *gain)
+rows_gain(GpuRowsFacts *gain, const RouteDecision *on_gpu)
 {
-	double		us = gpu_rows_gain_us(gain);
+	double		us;
 
+	gain->gpu_sort_us = on_gpu->predicted_us;
+	us = gpu_rows_gain_us(gain);
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: a GPU saves %.1f ms with %.0f rows, of which %.0f return: sort %.1f ms, "
 							 "on the CPU %.1f ms",
@@ -208,13 +208,18 @@ rows_gain(const GpuRowsFacts *gain)
 	return us > 0;
 }
 
-/* Chooses the GPU's best algorithm without regard to the CPU. */
-static void
-choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *decision)
+/* Chooses the GPU's best algorithm without regard to the CPU, or takes a forced one; false if there is none. */
+static bool
+choose_for_rows(const RouteFacts *facts, RouteDecision *decision)
 {
-	gain->gpu_sort_us = HUGE_VAL;
-	decision->algorithm = gpu_choose(facts, &gain->gpu_sort_us);
-	decision->predicted_us = gain->gpu_sort_us;
+	if (facts->forced != NULL)
+		gpusort_route_decide(facts, decision);
+	else
+	{
+		decision->predicted_us = HUGE_VAL;
+		decision->algorithm = gpu_choose(facts, &decision->predicted_us);
+	}
+	return decision->algorithm != NULL && algorithm_on_gpu(decision->algorithm);
 }
 
 double
@@ -250,7 +255,6 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.row_bytes = (double) arena_used(&batch->arena) / keybuf->n;
 	gain.key_cost = batch->key_cost;
 	gain.memory = env->limit;
-	gain.ordered = false;
 	rows_spec.max_rows = (uint64) rows;
 	rows_spec.max_row_bytes = (uint64) (rows * gain.row_bytes);
 	rows_spec.key_width = key_width;
@@ -258,10 +262,8 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	/* the CPU's keys have the bits that the ranges of the buffered values need */
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&narrow, keybuf, ranges);
-	fill_cpu_facts(env, keybuf, &narrow,
-				   Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
-				   facts);
-	facts->n = (size_t) rows;
+	fill_cpu_facts(env, &narrow, Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
+				   rows, facts);
 	facts->device = device_state();
 	fill_gpu_facts(env, keybuf, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
 	facts->gpu.keys_back = facts->gpu.drop;
@@ -273,10 +275,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.resolver = !layout->exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
-	{
-		gpusort_route_decide(facts, decision);
-		return algorithm_on_gpu(decision->algorithm);
-	}
+		return choose_for_rows(facts, decision);
 
 	/* the time of the CPU's best algorithm */
 	facts->device = DEVICE_STATE_NONE;
@@ -284,8 +283,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gpusort_route_decide(facts, decision);
 	gain.cpu_sort_us = decision->predicted_us;
 	facts->device = device_state();
-	choose_for_rows(facts, &gain, decision);
-	if (decision->algorithm == NULL || !rows_gain(&gain))
+	if (!choose_for_rows(facts, decision) || !rows_gain(&gain, decision))
 		return false;
 
 	/* the GPU would gain: sample the keys */
@@ -294,29 +292,19 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.repeated = seen.repeated;
 	if (gain.ordered)
 		gain.cpu_sort_us = 0;
-	choose_for_rows(facts, &gain, decision);
-	return rows_gain(&gain);
+	return choose_for_rows(facts, decision) && rows_gain(&gain, decision);
 }
 
 bool
 device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 					  double rows, RouteFacts *facts, RouteDecision *decision)
 {
-	GpuRowsFacts gain = {0};
-
-	fill_cpu_facts(env, keybuf, layout, 32, facts);
-	facts->n = (size_t) rows;
+	fill_cpu_facts(env, layout, 32, rows, facts);
 	facts->device = DEVICE_STATE_READY;
 	fill_gpu_facts(env, keybuf, layout, key_width, facts, NULL, NULL);
 	facts->gpu.keys_back = facts->gpu.drop;
 	memset(decision, 0, sizeof(*decision));
-	if (facts->forced != NULL)
-	{
-		gpusort_route_decide(facts, decision);
-		return algorithm_on_gpu(decision->algorithm);
-	}
-	choose_for_rows(facts, &gain, decision);
-	return decision->algorithm != NULL;
+	return choose_for_rows(facts, decision);
 }
 
 void

@@ -62,15 +62,11 @@ device_keys_fail(DeviceKeys *dk, const char *why)
  * ------------------------------------------------------------------------
  */
 
-/* Number of parts, if several GPUs are faster than one; otherwise 0. */
-extern int	device_parts_quicker(const DeviceKeys *dk);
-
 /*
- * Opens the first job for keys that are sorted in parts: in at least at_least parts, and in
- * more if a device has no room for parts of that size.  False if there is no room, or no
- * gain over the CPU.
+ * Opens the first job for keys that are sorted in parts, because one job has no room for them.
+ * False if there is no room, or no gain over the CPU.
  */
-extern bool device_parts_begin(DeviceKeys *dk, int at_least, double patience_us);
+extern bool device_parts_begin(DeviceKeys *dk, double patience_us);
 
 /* Splits the keys and sends the first parts. */
 extern void device_parts_send(DeviceKeys *dk);

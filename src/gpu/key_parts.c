@@ -81,31 +81,6 @@ rows_of_job(const DeviceKeys *dk, uint64 bytes)
 	return two >= one / 4 ? two : one;
 }
 
-/* Predicted time of the sort in parts. */
-static double
-parts_us(const DeviceKeys *dk, int parts, int devices)
-{
-	return gpu_parts_us(dk->decision.algorithm, &dk->facts, parts, devices);
-}
-
-/* Are the parts faster than the CPU, or is a GPU algorithm forced? */
-static bool
-parts_pay(const DeviceKeys *dk, int parts)
-{
-	return dk->facts.forced != NULL || parts_us(dk, parts, dk->parts->ndevices) < dk->decision.cpu_us;
-}
-
-int
-device_parts_quicker(const DeviceKeys *dk)
-{
-	int			devices;
-
-	if (device_shared->ndevices < 2)
-		return 0;
-	(void) device_largest_job(&devices);
-	return devices > 1 && parts_us(dk, devices, devices) < dk->decision.predicted_us ? devices : 0;
-}
-
 /* Rows in a block of the split keys: several blocks per part, none larger than a chunk. */
 static size_t
 split_block_rows(const DeviceKeys *dk, int parts)
@@ -113,16 +88,6 @@ split_block_rows(const DeviceKeys *dk, int parts)
 	size_t		rows = dk->batch->keybuf.n / ((size_t) parts * 8);
 
 	return Min(Max(rows, 1024), dk->per_chunk);
-}
-
-/* Does work_mem hold the split keys beside the batch, the check and the result? */
-static bool
-split_fits_memory(const DeviceKeys *dk, KeySplit *split)
-{
-	const Batch *batch = dk->batch;
-
-	return device_check_bytes(dk->env, batch) +
-		key_split_bytes(split, batch->keybuf.n, split_block_rows(dk, split->nparts)) <= dk->env->limit;
 }
 
 /* Opens a job for a part; NULL, and *why, if there is no room. */
@@ -144,7 +109,7 @@ open_part_of_keys(DeviceKeys *dk, uint64 rows, double patience_us, DeviceState *
 }
 
 bool
-device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
+device_parts_begin(DeviceKeys *dk, double patience_us)
 {
 	SortEnv    *env = dk->env;
 	const KeyBuffer *keybuf = &dk->batch->keybuf;
@@ -152,11 +117,6 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	uint64		rows = rows_of_job(dk, device_largest_job(&parts->ndevices));
 	uint64		part_rows = rows * PART_FILL;
 
-	if (at_least > 0)
-	{
-		part_rows = Min(part_rows, keybuf->n / at_least + 1);
-		rows = Min(rows, part_rows * 9 / 8);
-	}
 	dk->parts = parts;
 	device_route_job(&dk->facts, &dk->decision, &dk->spec);
 	dk->spec.mode = DEVICE_KEYS;
@@ -166,16 +126,20 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
 	if (part_rows >= PART_MIN_ROWS && part_rows < keybuf->n &&
-		parts_pay(dk, (int) (keybuf->n / part_rows) + 1) &&
+		(dk->facts.forced != NULL || gpu_parts_us(dk->decision.algorithm, &dk->facts, (int) (keybuf->n / part_rows) + 1,
+												  parts->ndevices) < dk->decision.cpu_us) &&
 		key_split_plan(&parts->split, keybuf, &dk->layout.layout, dk->spec.key_width, part_rows) &&
-		split_fits_memory(dk, &parts->split) && job_secret_make(&dk->keys.secret))
+		device_check_bytes(env, dk->batch) +
+		key_split_bytes(&parts->split, keybuf->n, split_block_rows(dk, parts->split.nparts)) <= env->limit &&
+		job_secret_make(&dk->keys.secret))
 	{
 		parts->spare = open_part_of_keys(dk, rows, patience_us, &dk->facts.device);
 		parts->spare_rows = rows;
 	}
 	if (parts->spare != NULL)
 	{
-		dk->decision.predicted_us = parts_us(dk, parts->split.nparts, parts->ndevices);
+		dk->decision.predicted_us = gpu_parts_us(dk->decision.algorithm, &dk->facts, parts->split.nparts,
+												 parts->ndevices);
 		env->progress.now->algorithm = dk->decision.algorithm->id;
 		return true;
 	}

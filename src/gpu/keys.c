@@ -148,21 +148,14 @@ static bool
 device_keys_after(const SortEnv *env, const KeyBuffer *keybuf, size_t *rows)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
-	DeviceJobSpec widest;
 
 	/* an algorithm by value needs the keys' range, which is not known yet */
 	if (env->bound > 0 || env->device_failed || key_traits[keybuf->cols[0].kind].needs_comparator ||
 		device_state() != DEVICE_STATE_READY || (forced != NULL && (!algorithm_on_gpu(forced) || forced->by_value)))
 		return false;
-	*rows = STREAM_AFTER_ROWS;
-	if (forced == NULL)
-		return true;
-	/* from the first whole chunk on, whatever the keys' width will be */
-	widest = (DeviceJobSpec)
-	{
-		.key_width = 128,.keys_only = keybuf->keys_only
-	};
-	*rows = key_chunk_rows(&widest);
+	/* if forced, from the first whole chunk on, whatever the keys' width will be */
+	*rows = forced == NULL ? STREAM_AFTER_ROWS :
+		key_chunk_rows(&(DeviceJobSpec) {.key_width = 128,.keys_only = keybuf->keys_only});
 	return true;
 }
 
@@ -187,7 +180,6 @@ device_keys_begin(SortEnv *env, Batch *batch)
 	if (device_layout_choose(&dk->layout, &batch->keybuf, false) &&
 		device_route_keys(env, &batch->keybuf, &dk->layout.layout, dk->layout.key_width, 0,
 						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
-		device_parts_quicker(dk) == 0 &&
 		open_keys_job(dk, (uint64) Min(rows, 2.0 * batch->keybuf.n), 0))
 		return dk;
 	pfree(dk);
@@ -443,31 +435,20 @@ early_fits(DeviceKeys *dk)
 		grow_keys_job(dk, keybuf->n, false);
 }
 
-/* Opens one job; or the first of several if that is faster, or if one cannot hold the keys. */
-static bool
-open_jobs(DeviceKeys *dk)
-{
-	int			quicker = device_parts_quicker(dk);
-	double		patience_us = dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
-
-	if (quicker > 0 && device_parts_begin(dk, quicker, 0))
-		return true;
-	return open_keys_job(dk, dk->batch->keybuf.n, patience_us) ||
-		(dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, 0, patience_us));
-}
-
 /* Opens a job for all rows of the batch; NULL, and *refusal, if the device is not used. */
 static DeviceKeys *
 open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *refusal)
 {
 	DeviceKeys *dk = create_keys(env, batch);
 	const KeyBuffer *keybuf = &batch->keybuf;
+	double		patience_us = gpusort_forced_algorithm() != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
 
 	dk->layout.layout = *layout;
 	if (device_route_keys(env, keybuf, layout, device_key_width(layout->total_bits),
 						  key_layout_range(keybuf, layout), keybuf->n, &dk->facts,
 						  &dk->decision) &&
-		open_jobs(dk))
+		(open_keys_job(dk, keybuf->n, patience_us) ||
+		 (dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, patience_us))))
 	{
 		dk->at_once = dk->parts == NULL;
 		return dk;

@@ -230,23 +230,5 @@ if ($fake)
 	device_unused($node, 'a device is taken');
 }
 
-# keys that fit one device go to several if their reported costs are so high that it pays
-if ($fake)
-{
-	for my $case ([ 1, 0 ], [ 3000, 3 ])
-	{
-		my ($times, $devices) = @$case;
-
-		$node->append_conf('postgresql.conf', 'gpusort.device_memory = 256MB');
-		$ENV{GPUSORT_CPU_ABI_RADIX_TIMES} = $times;
-		$node->restart;
-		device_ready($node, "$times times");
-		my $lines = value("SELECT device_lines('SELECT k FROM t WHERE id % 1 = 0 ORDER BY k')");
-		my @on = $lines =~ /Sort Device (\d): parts/g;
-		is(scalar @on, $devices, "devices that are $times times slower: on $devices devices") or diag($lines);
-		device_unused($node, "$times times");
-	}
-}
-
 $node->stop;
 done_testing();
