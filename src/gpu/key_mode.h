@@ -46,17 +46,6 @@ device_pair_rids(const SortEnv *env, const uint32 *rids)
 	return env->spec.gpu_verified ? rids : NULL;
 }
 
-/* Marks the result as not available. */
-static inline void
-device_keys_fail(DeviceKeys *dk, const char *why)
-{
-	if (!dk->failed)
-		strlcpy(dk->why, why, sizeof(dk->why));
-	dk->failed = true;
-	if (dk->job != NULL)
-		device_job_fail(dk->job, why);
-}
-
 /* ------------------------------------------------------------------------
  * key_parts.c: keys that exceed one job or one GPU
  * ------------------------------------------------------------------------

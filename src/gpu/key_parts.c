@@ -266,6 +266,7 @@ device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
 
 	while (dk->received - dk->job_first == part->n)
 	{
+		dk->job = NULL;
 		if (parts->jobs[parts->current] != NULL)
 			close_part_job(dk, &parts->jobs[parts->current]);
 		dk->job_first += part->n;

@@ -90,10 +90,25 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	return true;
 }
 
-/* SortOffload.end_keys() */
+/* Marks the result as not available. */
+static void
+device_keys_fail(DeviceKeys *dk, const char *why)
+{
+	if (!dk->failed)
+		strlcpy(dk->why, why, sizeof(dk->why));
+	dk->failed = true;
+	if (dk->job != NULL)
+		device_job_fail(dk->job, why);
+}
+
+/* SortOffload.end_keys().  A failure is logged and counted here, once for each sort. */
 static void
 device_keys_end(DeviceKeys *dk)
 {
+	if (dk->job != NULL && dk->job->failed)
+		device_keys_fail(dk, dk->job->why);
+	if (dk->failed && !dk->no_room)
+		device_note_failure(dk->env, dk->decision.algorithm, dk->why);
 	if (dk->parts != NULL)
 		device_parts_end(dk);
 	if (dk->job != NULL)
@@ -197,11 +212,7 @@ device_keys_send_chunks(DeviceKeys *dk, size_t *next_rows)
 		if (!device_layout_holds(&dk->layout, keybuf) ||
 			!grow_keys_job(dk, dk->sent + dk->per_chunk, true) ||
 			!device_keys_send(dk, dk->per_chunk))
-		{
-			if (dk->job->failed)
-				device_note_failure(dk->env, dk->decision.algorithm, dk->job->why);
 			return false;
-		}
 	}
 	*next_rows = dk->sent + dk->per_chunk;
 	return true;
@@ -495,8 +506,6 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 
 	if (dk != NULL && !(room && early_fits(dk)))
 	{
-		if (dk->job->failed)
-			device_note_failure(env, dk->decision.algorithm, dk->job->why);
 		device_keys_end(dk);
 		dk = NULL;
 	}
@@ -522,13 +531,9 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
 	}
 	env->report.device.batches += ok;
-	if (!ok)
-	{
-		refusal->device = dk->no_room ? DEVICE_STATE_FULL : DEVICE_STATE_FAILED;
-		if (!dk->no_room)
-			device_note_failure(env, dk->decision.algorithm, dk->why);
-	}
 	device_keys_end(dk);
+	if (!ok)
+		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : DEVICE_STATE_FULL;
 	return ok;
 }
 

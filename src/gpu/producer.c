@@ -333,6 +333,7 @@ static SortResult *
 producer_finish(Sink *sink, ResultSpace *space)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+	SortResult *result;
 	bool		failed = false;
 
 	/* there are fewer than PREFIX_ROWS rows */
@@ -346,7 +347,9 @@ producer_finish(Sink *sink, ResultSpace *space)
 		dev->env->report.device.rows = dev->rows;
 	}
 	dev->env->report.device.one_job = true;
-	return result_device_rows_none(&space->stream, sink->env, failed);
+	result = result_device_rows_begin(&space->stream, sink->env, NULL);
+	result->failed = failed;
+	return result;
 }
 
 static void

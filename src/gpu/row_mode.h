@@ -189,11 +189,11 @@ extern void device_rows_to_source(DeviceRows *dev, Runs *runs);
 /* Is device_rows_to_memory() possible: no runs before these rows, and enough memory? */
 extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
 
-/* The result that reads the rows from the device; starts the sort. */
+/*
+ * The result that reads the rows from the device; starts the sort.  Without dev it has no rows,
+ * because another process returns them.
+ */
 extern SortResult *result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev);
-
-/* A result without rows, because another process returns them, or because the device failed. */
-extern SortResult *result_device_rows_none(StreamResult *result, SortEnv *env, bool failed);
 
 /* rows.c: the sink of row mode.  SortOffload.begin_rows() and rows_after. */
 

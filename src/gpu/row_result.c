@@ -316,22 +316,15 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	memset(result, 0, sizeof(*result));
 	result->base.methods = &stream_methods;
 	result->base.env = env;
-	result->base.duplicates = env->spec.distinct > 0 && !dev->spec.drop;
 	result->device_rows = dev;
-	progress_phase(&env->progress, PROGRESS_SORT);
-	device_rows_start_sort(dev);
-	/* the sort has ended when the first chunk is here, or has failed */
-	(void) device_rows_next_chunk(dev, &result->stream);
-	result->base.failed = dev->failed;
-	return &result->base;
-}
-
-SortResult *
-result_device_rows_none(StreamResult *result, SortEnv *env, bool failed)
-{
-	memset(result, 0, sizeof(*result));
-	result->base.methods = &stream_methods;
-	result->base.env = env;
-	result->base.failed = failed;
+	if (dev != NULL)
+	{
+		result->base.duplicates = env->spec.distinct > 0 && !dev->spec.drop;
+		progress_phase(&env->progress, PROGRESS_SORT);
+		device_rows_start_sort(dev);
+		/* the sort has ended when the first chunk is here, or has failed */
+		(void) device_rows_next_chunk(dev, &result->stream);
+		result->base.failed = dev->failed;
+	}
 	return &result->base;
 }
