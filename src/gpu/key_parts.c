@@ -81,13 +81,16 @@ rows_of_job(const DeviceKeys *dk, uint64 bytes)
 	return two >= one / 4 ? two : one;
 }
 
-/* Rows in a block of the split keys: several blocks per part, none larger than a chunk. */
-static size_t
-split_block_rows(const DeviceKeys *dk, int parts)
+/* Does work_mem hold the split keys beside the batch, the check and the result? */
+static bool
+split_fits_memory(const DeviceKeys *dk, KeySplit *split)
 {
-	size_t		rows = dk->batch->keybuf.n / ((size_t) parts * 8);
+	size_t		n = dk->batch->keybuf.n;
 
-	return Min(Max(rows, 1024), dk->per_chunk);
+	/* several blocks per part, none larger than a chunk */
+	size_t		block_rows = Min(Max(n / ((size_t) split->nparts * 8), 1024), dk->per_chunk);
+
+	return device_check_bytes(dk->env, dk->batch) + key_split_bytes(split, n, block_rows) <= dk->env->limit;
 }
 
 /* Opens a job for a part; NULL, and *why, if there is no room. */
@@ -129,9 +132,7 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 		(dk->facts.forced != NULL || gpu_parts_us(dk->decision.algorithm, &dk->facts, (int) (keybuf->n / part_rows) + 1,
 												  parts->ndevices) < dk->decision.cpu_us) &&
 		key_split_plan(&parts->split, keybuf, &dk->layout.layout, dk->spec.key_width, part_rows) &&
-		device_check_bytes(env, dk->batch) +
-		key_split_bytes(&parts->split, keybuf->n, split_block_rows(dk, parts->split.nparts)) <= env->limit &&
-		job_secret_make(&dk->keys.secret))
+		split_fits_memory(dk, &parts->split) && job_secret_make(&dk->keys.secret))
 	{
 		parts->spare = open_part_of_keys(dk, rows, patience_us, &dk->facts.device);
 		parts->spare_rows = rows;
@@ -205,8 +206,8 @@ assign_job(DeviceKeys *dk, int p)
 	return parts->jobs[p] != NULL;
 }
 
-/* Sends the next parts while there is room; false if there is none for the part that is read. */
-static bool
+/* Sends the next parts while there is room.  The sort fails if there is none for the part that is read. */
+static void
 send_next_parts(DeviceKeys *dk)
 {
 	DeviceParts *parts = dk->parts;
@@ -218,12 +219,14 @@ send_next_parts(DeviceKeys *dk)
 		if (part->constant || part->n == 0)
 			continue;
 		if (parts->open >= PARTS_AHEAD * parts->ndevices && parts->spare == NULL)
-			return true;
+			return;
 		if (!assign_job(dk, parts->next_to_send))
-			return parts->next_to_send > parts->current;
+		{
+			dk->failed = dk->no_room = parts->next_to_send == parts->current;
+			return;
+		}
 		send_part(dk, parts->next_to_send);
 	}
-	return true;
 }
 
 void
@@ -250,7 +253,7 @@ device_parts_send(DeviceKeys *dk)
 			at += span.n;
 		}
 	}
-	(void) send_next_parts(dk);
+	send_next_parts(dk);
 }
 
 /* ------------------------------------------------------------------------
@@ -277,11 +280,9 @@ device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
 		}
 		part = &parts->split.parts[parts->current];
 	}
-	if (!send_next_parts(dk))
-	{
-		dk->failed = dk->no_room = true;
+	send_next_parts(dk);
+	if (dk->failed)
 		return false;
-	}
 	dk->job = parts->jobs[parts->current];
 	dk->job_rows = part->n;
 	if (part->constant)

@@ -479,7 +479,7 @@ send_remaining(DeviceKeys *dk)
 	if (dk->parts != NULL)
 	{
 		device_parts_send(dk);
-		return true;
+		return !dk->failed;
 	}
 	while (dk->sent < n)
 	{

@@ -88,24 +88,18 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
 		if (device_rows_open_job(dev, rows * DEVICE_ROWS_MARGIN, row_bytes, patience_us, &why) &&
-			!device_job_reserve_producers(dev->job, participants, &producer->job))
+			device_job_reserve_producers(dev->job, participants, &producer->job))
 		{
-			device_rows_show(dev, 0);
-			device_job_close(dev->job);
-			dev->job = NULL;
+			producer->on = true;
+			producer->spec = dev->spec;
+			producer->secret = dev->keys.secret;
+			producer->row_bytes = row_bytes;
+			SpinLockInit(&producer->lock);
+			return sink_device_rows_create(env, batch, dev);
 		}
 	}
-	if (dev->job == NULL)
-	{
-		pfree(dev);
-		return NULL;
-	}
-	producer->on = true;
-	producer->spec = dev->spec;
-	producer->secret = dev->keys.secret;
-	producer->row_bytes = row_bytes;
-	SpinLockInit(&producer->lock);
-	return sink_device_rows_create(env, batch, dev);
+	device_rows_end(dev, false);
+	return NULL;
 }
 
 /* Fails the job, and with it all its producers. */
@@ -355,11 +349,7 @@ producer_finish(Sink *sink, ResultSpace *space)
 static void
 producer_end(Sink *sink)
 {
-	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
-
-	if (dev->job != NULL)
-		device_job_close(dev->job);
-	pfree(dev);
+	device_rows_end(((DeviceRowsSink *) sink)->dev, false);
 	pfree(sink);
 }
 

@@ -173,7 +173,7 @@ extern void resolver_end(DeviceRows *dev);
 
 /* row_result.c: rows on their way back. */
 
-/* Closes the job and frees *dev.  With wait, waits until the job's resources are free. */
+/* Closes the job, if there is one, and frees *dev.  With wait, waits until the job's resources are free. */
 extern void device_rows_end(DeviceRows *dev, bool wait);
 
 /*

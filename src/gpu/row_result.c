@@ -28,7 +28,7 @@ device_rows_end(DeviceRows *dev, bool wait)
 	resolver_end(dev);
 	if (wait)
 		device_job_return(dev->job);
-	else
+	else if (dev->job != NULL)
 		device_job_close(dev->job);
 	device_rows_show(dev, 0);
 	pfree(dev);

@@ -312,33 +312,25 @@ device_rows_next_part(Sink *base, Runs *runs)
 	SortReport *report = &full->env->report;
 	DeviceRows *next;
 	double		wanted;
-	bool		opened;
+	SinkAnswer	answer = SINK_FULL;
 
 	if (!full->full || rows == 0)
 		return SINK_FULL;
 	next = part_like(full);
 	wanted = Max(next->expected * PART_MARGIN, rows);
-	opened = sink->nclosed + 1 < PARTS_AT_ONCE * device_shared->ndevices &&
-		open_part_job(next, wanted, rows * PART_LEAST, row_bytes);
-	if (!opened && dlist_is_empty(&sink->closed) && device_rows_fit_memory(full, runs))
+	if (sink->nclosed + 1 < PARTS_AT_ONCE * device_shared->ndevices &&
+		open_part_job(next, wanted, rows * PART_LEAST, row_bytes))
+		answer = SINK_TAKEN;
+	/* a single part that memory holds stays open: the sorter drains it */
+	if (answer == SINK_TAKEN || !dlist_is_empty(&sink->closed) || !device_rows_fit_memory(full, runs))
+		close_part(sink);
+	while (answer == SINK_FULL && !dlist_is_empty(&sink->closed))
+		answer = !oldest_to_run(sink, runs) ? SINK_FAILED :
+			open_part_job(next, wanted, rows * PART_LEAST, row_bytes) ? SINK_TAKEN : SINK_FULL;
+	if (answer != SINK_TAKEN)
 	{
 		pfree(next);
-		return SINK_FULL;
-	}
-	close_part(sink);
-	while (!opened && !dlist_is_empty(&sink->closed))
-	{
-		if (!oldest_to_run(sink, runs))
-		{
-			pfree(next);
-			return SINK_FAILED;
-		}
-		opened = open_part_job(next, wanted, rows * PART_LEAST, row_bytes);
-	}
-	if (!opened)
-	{
-		pfree(next);
-		return SINK_FULL;
+		return answer;
 	}
 	sink->dev = next;
 	report->parts += report->parts == 0 ? 2 : 1;
