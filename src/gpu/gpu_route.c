@@ -124,20 +124,13 @@ sample_pair(void *arg, size_t i, uint64_t pair[2])
 	pair[1] = (uint64) (second >> shift);
 }
 
-/* Samples the keys; false if the sampled pairs only ascend or only descend. */
-static bool
-sample_buffered_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen)
+bool
+device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen)
 {
 	SampledKeys keys = {.keybuf = keybuf,.layout = layout};
 
 	gpu_sample_keys(keybuf->n, sample_pair, &keys, seen);
-	return keys.descends && keys.ascends;
-}
-
-bool
-device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout)
-{
-	return !sample_buffered_keys(keybuf, layout, NULL);
+	return !keys.descends || !keys.ascends;
 }
 
 /* Does the router choose the GPU, supposing that it is ready? */
@@ -151,16 +144,12 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		if (!sample_buffered_keys(keybuf, layout, &seen))
+		if (device_keys_ordered(keybuf, layout, &seen))
 			return false;
 		facts->gpu.key_distribution = seen.key_distribution;
 		gpusort_route_decide(facts, decision);
 	}
 	facts->gpu.why_not = decision->forced_why_not;
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: the keys of %zu rows, of which %.0f return: %.1f ms on the CPU, %s %.1f ms",
-							 facts->n, facts->gpu.rows_back > 0 ? facts->gpu.rows_back : (double) facts->n,
-							 decision->cpu_us / 1000, decision->algorithm->name, decision->predicted_us / 1000)));
 	return algorithm_on_gpu(decision->algorithm);
 }
 
@@ -192,22 +181,6 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 	return keys_gain(env, keybuf, layout, key_width, facts, decision);
 }
 
-/* Does sending the rows to a GPU gain?  Logs the prediction. */
-static bool
-rows_gain(GpuRowsFacts *gain, const RouteDecision *on_gpu)
-{
-	double		us;
-
-	gain->gpu_sort_us = on_gpu->predicted_us;
-	us = gpu_rows_gain_us(gain);
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: a GPU saves %.1f ms with %.0f rows, of which %.0f return: sort %.1f ms, "
-							 "on the CPU %.1f ms",
-							 us / 1000, gain->rows, gain->rows_back > 0 ? gain->rows_back : gain->rows,
-							 gain->gpu_sort_us / 1000, gain->cpu_sort_us / 1000)));
-	return us > 0;
-}
-
 /* Chooses the GPU's best algorithm without regard to the CPU, or takes a forced one; false if there is none. */
 static bool
 choose_for_rows(const RouteFacts *facts, RouteDecision *decision)
@@ -220,6 +193,14 @@ choose_for_rows(const RouteFacts *facts, RouteDecision *decision)
 		decision->algorithm = gpu_choose(facts, &decision->predicted_us);
 	}
 	return decision->algorithm != NULL && algorithm_on_gpu(decision->algorithm);
+}
+
+/* Does moving the rows gain, with this algorithm on the GPU? */
+static bool
+rows_gain(GpuRowsFacts *gain, const RouteDecision *decision)
+{
+	gain->gpu_sort_us = decision->predicted_us;
+	return gpu_rows_gain_us(gain) > 0;
 }
 
 double
@@ -287,7 +268,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 		return false;
 
 	/* the GPU would gain: sample the keys */
-	gain.ordered = !sample_buffered_keys(keybuf, &narrow, &seen);
+	gain.ordered = device_keys_ordered(keybuf, &narrow, &seen);
 	facts->gpu.key_distribution = seen.key_distribution;
 	gain.repeated = seen.repeated;
 	if (gain.ordered)

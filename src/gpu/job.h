@@ -5,6 +5,7 @@
 #ifndef GPUSORT_GPU_JOB_H
 #define GPUSORT_GPU_JOB_H
 
+#include "cost/cost.h"
 #include "gpu/gpu.h"
 #include "key/key.h"
 #include "store/store.h"
@@ -40,8 +41,8 @@ extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, c
 /* Expected number of rows of the sort, without those that have left the key buffer. */
 extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
 
-/* Do the buffered keys look presorted, ascending or descending? */
-extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout);
+/* Samples the buffered keys.  Do they look presorted, ascending or descending?  seen may be NULL. */
+extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen);
 
 /* Updates the progress view after the job was opened, or has grown. */
 extern void device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec);

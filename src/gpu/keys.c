@@ -442,7 +442,7 @@ early_fits(DeviceKeys *dk)
 	const KeyBuffer *keybuf = &dk->batch->keybuf;
 
 	return device_layout_holds(&dk->layout, keybuf) &&
-		(dk->facts.forced != NULL || !device_keys_ordered(keybuf, &dk->layout.layout)) &&
+		(dk->facts.forced != NULL || !device_keys_ordered(keybuf, &dk->layout.layout, NULL)) &&
 		grow_keys_job(dk, keybuf->n, false);
 }
 

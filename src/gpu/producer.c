@@ -102,14 +102,6 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	return NULL;
 }
 
-/* Fails the job, and with it all its producers. */
-static void
-fail_producers(DeviceRows *dev, const char *why)
-{
-	device_job_fail(dev->job, why);
-	device_rows_fail(dev);
-}
-
 bool
 producer_serve(Sink *sink)
 {
@@ -120,7 +112,7 @@ producer_serve(Sink *sink)
 
 	if (!device_job_wants(dev->job, &rows, &bytes))
 	{
-		device_rows_fail(dev);
+		device_rows_fail(dev, NULL);
 		return false;
 	}
 	if (rows <= dev->spec.max_rows && bytes <= dev->spec.max_row_bytes)
@@ -128,7 +120,8 @@ producer_serve(Sink *sink)
 	n = Max(rows, dev->spec.max_rows);
 	if (device_rows_grow_job(dev, n, Max(bytes, dev->spec.max_row_bytes), 2 * n))
 		return true;
-	fail_producers(dev, "the device has no room for the rows of all participants");
+	/* with the job, all its producers fail */
+	device_rows_fail(dev, "the device has no room for the rows of all participants");
 	return false;
 }
 
@@ -295,8 +288,8 @@ taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 	}
 	sink->producer->given_up = true;
 	if (!dev->job->failed)
-		fail_producers(dev, answer == SINK_TAKEN ? "many rows have equal keys" :
-					   "a row does not fit the device's keys or chunks");
+		device_rows_fail(dev, answer == SINK_TAKEN ? "many rows have equal keys" :
+						 "a row does not fit the device's keys or chunks");
 	return SINK_FAILED;
 }
 

@@ -25,31 +25,16 @@
  */
 
 void
-device_rows_fail(DeviceRows *dev)
+device_rows_fail(DeviceRows *dev, const char *why)
 {
+	if (why != NULL)
+		device_job_fail(dev->job, why);
 	/* the chunk belonged to the job */
 	dev->up.chunk = NULL;
-	if (!dev->failed)
-	{
-		/* the failure of a producer is reported by the owner of its job */
-		if (!dev->is_producer)
-			device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
-		dev->failed = true;
-	}
-}
-
-/* Gets the next chunk to fill; false if the device failed. */
-static bool
-next_chunk_up(DeviceRows *dev)
-{
-	dev->up.chunk = device_job_next_up(dev->job);
-	if (dev->up.chunk == NULL)
-		return false;
-	dev->up.rows = 0;
-	dev->base = dev->is_producer ? dev->units : 0;
-	dev->up.next = dev->up.chunk + dev->up.rows_at;
-	dev->up.end = dev->up.chunk + device_shared->chunk_size;
-	return true;
+	/* the failure of a producer is reported by the owner of its job */
+	if (!dev->failed && !dev->is_producer)
+		device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
+	dev->failed = true;
 }
 
 void
@@ -73,7 +58,14 @@ device_rows_start_chunk(DeviceRows *dev, Size size)
 	if (size > device_shared->chunk_size - dev->up.rows_at)
 		return SINK_FULL;
 	device_rows_post(dev);
-	return next_chunk_up(dev) ? SINK_TAKEN : SINK_FAILED;
+	dev->up.chunk = device_job_next_up(dev->job);
+	if (dev->up.chunk == NULL)
+		return SINK_FAILED;
+	dev->up.rows = 0;
+	dev->base = dev->is_producer ? dev->units : 0;
+	dev->up.next = dev->up.chunk + dev->up.rows_at;
+	dev->up.end = dev->up.chunk + device_shared->chunk_size;
+	return SINK_TAKEN;
 }
 
 void
@@ -323,16 +315,12 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 		if (!dev->job->failed)
 			release_held(dev);
 	}
-	if (dev->job->failed)
-		device_rows_fail(dev);
-	if (dev->job->failed || chunk == NULL)
-		return false;
-	if (dev->spec.drop && !groups_are_right(dev, chunk, &desc))
-	{
+	if (!dev->job->failed && chunk != NULL && dev->spec.drop && !groups_are_right(dev, chunk, &desc))
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
-		device_rows_fail(dev);
+	if (dev->job->failed)
+		device_rows_fail(dev, NULL);
+	if (dev->failed || chunk == NULL)
 		return false;
-	}
 	if (dev->down.returned == 0)
 		report_sort(dev);
 	dev->down.held = true;
@@ -353,5 +341,5 @@ device_rows_wrong_row(DeviceRows *dev, const RowStream *stream)
 	device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
 	if (device_rows_notes_returned(dev))
 		note_returned(dev, stream, NULL);
-	device_rows_fail(dev);
+	device_rows_fail(dev, NULL);
 }

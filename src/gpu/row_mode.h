@@ -129,8 +129,8 @@ extern void device_rows_post(DeviceRows *dev);
 /* All rows are sent: starts the sort, and does not wait for it. */
 extern void device_rows_start_sort(DeviceRows *dev);
 
-/* Marks the rows as lost, and reports the failure of the device. */
-extern void device_rows_fail(DeviceRows *dev);
+/* Marks the rows as lost, and reports why the device failed.  NULL: the job has failed already. */
+extern void device_rows_fail(DeviceRows *dev, const char *why);
 
 /* Updates the progress view: the job has these bytes of device memory. */
 extern void device_rows_show(DeviceRows *dev, uint64 bytes);

@@ -106,8 +106,7 @@ device_rows_to_run(DeviceRows *dev, Runs *runs)
 			runs_pause(runs, i);
 		if (gpusort_verify && !verify_row(dev, &before, row))
 		{
-			device_job_fail(dev->job, "a row of the result is out of order");
-			device_rows_fail(dev);
+			device_rows_fail(dev, "a row of the result is out of order");
 			break;
 		}
 		run_writer_row(&writer, row);
@@ -178,11 +177,9 @@ next_checked_chunk(DeviceRows *dev)
 	dev->copy.left = stream->next - dev->copy.next;
 	dev->copy.rows += dev->down.rows;
 	if (stream->left > 0)
-		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
+		device_rows_fail(dev, ROW_NOT_FROM_INPUT);
 	else if (!dev->spec.drop && dev->copy.rows == dev->rows && stream->sum != dev->sum)
-		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
-	if (dev->job->failed)
-		device_rows_fail(dev);
+		device_rows_fail(dev, ROWS_NOT_THE_INPUT);
 	return !dev->failed;
 }
 

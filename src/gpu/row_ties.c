@@ -252,8 +252,7 @@ check_last_row(DeviceRows *dev, RowStream *stream, const char *row)
 		return true;
 	stream->behind += stream->left;
 	stream->left = 0;
-	device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
-	device_rows_fail(dev);
+	device_rows_fail(dev, ROW_NOT_FROM_INPUT);
 	return false;
 }
 

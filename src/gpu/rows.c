@@ -150,7 +150,7 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 	if (unlikely(room != SINK_TAKEN))
 	{
 		if (room == SINK_FAILED)
-			device_rows_fail(dev);
+			device_rows_fail(dev, NULL);
 		return room;
 	}
 	add_row(dev, key, row_write(sink->env->writer, slot, &form, dev->up.next));
@@ -197,7 +197,7 @@ sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 		SinkAnswer	answer = put_direct_rows(dev, page, done);
 
 		if (unlikely(answer == SINK_FAILED))
-			device_rows_fail(dev);
+			device_rows_fail(dev, NULL);
 		return answer;
 	}
 	return SINK_TAKEN;
@@ -449,24 +449,6 @@ open_rows(SortEnv *env, Batch *batch)
 	return NULL;
 }
 
-/* May the rows go to a device at all? */
-static bool
-rows_may_move(const SortEnv *env, const Batch *batch)
-{
-	const Arena *arena = &batch->arena;
-
-	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->keybuf.n == 0)
-		return false;
-	/* the longest row and its key must fit a chunk */
-	for (uint32 c = 0; c < arena->nowned; c++)
-	{
-		if (arena->chunks[c].buf.size > device_shared->chunk_size / 2 &&
-			arena->chunks[c].buf.size > ARENA_CHUNK_SIZE)
-			return false;
-	}
-	return env->spec.can_rerun(env->spec.can_rerun_arg);
-}
-
 Sink *
 sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
 {
@@ -483,8 +465,12 @@ sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
 Sink *
 device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 {
-	DeviceRows *dev = rows_may_move(env, batch) ? open_rows(env, batch) : NULL;
+	DeviceRows *dev;
 
+	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->keybuf.n == 0 ||
+		!env->spec.can_rerun(env->spec.can_rerun_arg))
+		return NULL;
+	dev = open_rows(env, batch);
 	if (dev == NULL)
 		return NULL;
 	sort_env_note_memory(env, batch_held(batch));
