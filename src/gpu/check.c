@@ -23,9 +23,6 @@
  * In other sorts only gpusort.verify checks that rids are in the order of their keys, since
  * that costs a cache miss per row.
  *
- * No row is returned before the whole result is checked.  If it is wrong, the CPU sorts all
- * rows.
- *
  * Memory policy: the bitmap is 1/64 of the rows, and counts as memory of the sort.  A sort
  * that would exceed work_mem with it does not use a device.
  */

@@ -52,7 +52,7 @@ device_pair_rids(const SortEnv *env, const uint32 *rids)
  */
 
 /*
- * Opens the first job for keys that are sorted in parts, because one job has no room for them.
+ * No device had room for the job that dk describes: opens the first job of a sort in parts.
  * False if there is no room, or no gain over the CPU.
  */
 extern bool device_parts_begin(DeviceKeys *dk, double patience_us);

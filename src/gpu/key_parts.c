@@ -121,18 +121,15 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 	uint64		part_rows = rows * PART_FILL;
 
 	dk->parts = parts;
-	device_route_job(&dk->facts, &dk->decision, &dk->spec);
-	dk->spec.mode = DEVICE_KEYS;
 	/* parts have a known number of rows: the result has duplicates */
 	dk->spec.drop = false;
 	dk->spec.want_keys = env->spec.keys_only || env->spec.gpu_verified || !dk->layout.layout.exact;
-	dk->layout.key_width = dk->spec.key_width;
-	dk->per_chunk = key_chunk_rows(&dk->spec);
+	dk->keys.cut = 0;
 	if (part_rows >= PART_MIN_ROWS && part_rows < keybuf->n &&
 		(dk->facts.forced != NULL || gpu_parts_us(dk->decision.algorithm, &dk->facts, (int) (keybuf->n / part_rows) + 1,
 												  parts->ndevices) < dk->decision.cpu_us) &&
 		key_split_plan(&parts->split, keybuf, &dk->layout.layout, dk->spec.key_width, part_rows) &&
-		split_fits_memory(dk, &parts->split) && job_secret_make(&dk->keys.secret))
+		split_fits_memory(dk, &parts->split))
 	{
 		parts->spare = open_part_of_keys(dk, rows, patience_us, &dk->facts.device);
 		parts->spare_rows = rows;

@@ -3,10 +3,9 @@
  *	  Key mode: keys are sorted on a GPU, rows stay in host memory.
  *
  * Keys are packed into chunks of the pinned staging pool, at the narrowest of 32, 64 and 128
- * bits; one chunk crosses the bus while the next is packed.  Rids travel with their keys:
- * translating positions into rids on the host would cost a cache miss per row.  A sort whose
- * rows are its keys sends no rids and gets the keys back.  The rids of an index build without
- * rows are TIDs (SortSpec.rids_are_tids); keys and rids become the records that its result reads.
+ * bits.  Rids travel with their keys: translating positions into rids on the host would cost a
+ * cache miss per row.  A sort whose rows are its keys sends no rids and gets the keys back.  The
+ * rids of an index build without rows are TIDs (SortSpec.rids_are_tids).
  *
  * Sending ahead: from STREAM_AFTER_ROWS on, if the router expects a gain, each chunk of
  * buffered keys is sent while rows still come in, so that only the last chunk is missing at
@@ -23,12 +22,9 @@
  * row, 0.3 ns at 12 GB/s, of 20 to 100 ns that a row takes.
  *
  * Duplicates of a sort with distinct columns are dropped by the device where keys are exact
- * and many duplicates are expected.  The first row of each group comes back, with its key and
- * the number of the group's rows, by which the result is checked.  Where keys are inexact, the
- * host drops duplicates when ties are resolved.
+ * and many duplicates are expected, and by the host, with the ties, where keys are inexact.
  *
- * Memory policy: rows and key buffer as in batch.c; the result and the bitmap of
- * check.c count, too.
+ * Memory policy: rows and key buffer as in batch.c; the result and the bitmap of check.c count.
  *
  * On error: rows and buffered keys are kept until the result is complete.  If the device
  * fails or its result is wrong, the CPU sorts the buffered keys.  An ERROR (a cancel, or one
@@ -536,11 +532,6 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : DEVICE_STATE_FULL;
 	return ok;
 }
-
-/* ------------------------------------------------------------------------
- * The engine's offload interface
- * ------------------------------------------------------------------------
- */
 
 static const SortOffload gpu_offload = {
 	.state = device_state,

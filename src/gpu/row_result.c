@@ -17,11 +17,6 @@
 #include "miscadmin.h"
 #include "settings.h"
 
-/* ------------------------------------------------------------------------
- * Ending the job
- * ------------------------------------------------------------------------
- */
-
 void
 device_rows_end(DeviceRows *dev, bool wait)
 {
@@ -33,11 +28,6 @@ device_rows_end(DeviceRows *dev, bool wait)
 	device_rows_show(dev, 0);
 	pfree(dev);
 }
-
-/* ------------------------------------------------------------------------
- * Reading rows
- * ------------------------------------------------------------------------
- */
 
 /*
  * The next row in the order of the keys alone, valid until the next call.  NULL at the end, and

@@ -198,11 +198,6 @@ close_group(TieResolver *resolver)
 	return resolver->n > 0;
 }
 
-/* ------------------------------------------------------------------------
- * Gathering
- * ------------------------------------------------------------------------
- */
-
 /*
  * Has the next row of the chunk this mark?  Also true if no row fits before the chunk's end:
  * then reading it fails.

@@ -24,9 +24,7 @@
  * first rows is not that of all, and presorted input would fill one device after the other.
  *
  * Duplicates of a sort with distinct columns: where the keys are exact and many duplicates are
- * expected, each job drops its own, and only the kept rows are gathered.  They come back with
- * their keys and the number of their duplicates, by which the result is checked (check.c).
- * The merge of parts drops the other duplicates.
+ * expected, each job drops its own (check.c); the merge of parts drops the others.
  *
  * Draining: the devices' part of a sort ends early if there is no room anywhere, if a row is
  * longer than a chunk, or if a value has no place in the keys' layout.  If work_mem holds the
@@ -66,15 +64,6 @@
 /* Rows whose keys are packed at a time. */
 #define SEND_BATCH			256
 
-static inline void
-put_chunk_key(char *chunk, int width, uint32 i, Key128 key)
-{
-	if (width == 64)
-		((uint64 *) chunk)[i] = (uint64) key;
-	else
-		((Key128 *) chunk)[i] = key;
-}
-
 /* ------------------------------------------------------------------------
  * Up
  * ------------------------------------------------------------------------
@@ -112,13 +101,15 @@ make_row_room(DeviceRows *dev, Size size)
 static inline void
 add_row(DeviceRows *dev, Key128 key, Size size)
 {
-	put_chunk_key(dev->up.chunk, dev->spec.key_width, dev->up.rows, key);
+	if (dev->spec.key_width == 64)
+		((uint64 *) dev->up.chunk)[dev->up.rows] = (uint64) key;
+	else
+		((Key128 *) dev->up.chunk)[dev->up.rows] = key;
 	if (dev->marked)
 	{
 		row_set_mark(dev->up.next, (uint64) (key >> 64), (uint64) key);
 		if (dev->spec.drop)
-			dev->keys.sum += dev->spec.key_width == 64 ?
-				key_hash(&dev->keys.secret, (uint64) key >> dev->keys.cut) :
+			dev->keys.sum += dev->spec.key_width == 64 ? key_hash(&dev->keys.secret, (uint64) key >> dev->keys.cut) :
 				key_hash128(&dev->keys.secret, key >> dev->keys.cut);
 	}
 	((uint32 *) (dev->up.chunk + dev->up.words_at))[dev->up.rows] =
@@ -191,16 +182,11 @@ SinkAnswer
 sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+	SinkAnswer	answer = *done == 0 && page->direct ? put_direct_rows(dev, page, done) : SINK_TAKEN;
 
-	if (*done == 0 && page->direct)
-	{
-		SinkAnswer	answer = put_direct_rows(dev, page, done);
-
-		if (unlikely(answer == SINK_FAILED))
-			device_rows_fail(dev, NULL);
-		return answer;
-	}
-	return SINK_TAKEN;
+	if (unlikely(answer == SINK_FAILED))
+		device_rows_fail(dev, NULL);
+	return answer;
 }
 
 /* Sends the rows of the batch, in input order; false if one has no room, or the device failed. */
@@ -389,11 +375,6 @@ device_rows_sink_end(Sink *base)
 		device_rows_end(sink->dev, false);
 	pfree(sink);
 }
-
-/* ------------------------------------------------------------------------
- * Finishing
- * ------------------------------------------------------------------------
- */
 
 /* SinkMethods.finish() */
 static SortResult *
