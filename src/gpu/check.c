@@ -23,15 +23,12 @@
  * In other sorts only gpusort.verify checks that rids are in the order of their keys, since
  * that costs a cache miss per row.
  *
- * No row is returned before the whole result is checked.  If it is wrong, the CPU sorts all
- * rows.
- *
  * Memory policy: the bitmap is 1/64 of the rows, and counts as memory of the sort.  A sort
  * that would exceed work_mem with it does not use a device.
  */
 #include "postgres.h"
 
-#include "gpu/job_key.h"
+#include "gpu/job.h"
 #include "gpu/key_mode.h"
 
 /* How many rids ahead the bitmap's word is prefetched. */
@@ -57,12 +54,6 @@ device_check_bytes(const SortEnv *env, const Batch *batch)
 
 	return arena_used(&batch->arena) + keybuf->n * (keybuf->row_bytes + result) +
 		bitmap_bytes(env, keybuf);
-}
-
-bool
-device_check_fits(const SortEnv *env, const Batch *batch)
-{
-	return device_check_bytes(env, batch) <= env->limit;
 }
 
 void
@@ -115,29 +106,25 @@ hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
 #define KEY_HASH(key_t, key) \
 	(sizeof(key_t) <= sizeof(uint64) ? key_hash(secret, (uint64) (key)) : key_hash128(secret, (key)))
 
-/* Body of scan_keys() for one key type. */
+/* Loops of scan_keys(), over keys and over pairs. */
 #define SCAN_KEYS(key_t) \
 	do { \
 		const key_t *k = (const key_t *) keys; \
-		key_t		prev = (key_t) *last; \
-		bool		descends = false; \
+		key_t		prev = (key_t) check->last; \
 		for (size_t i = 0; i < n; i++) \
 		{ \
 			descends |= k[i] < prev; \
 			sum += KEY_HASH(key_t, k[i] >> cut); \
 			prev = k[i]; \
 		} \
-		*last = prev; \
-		*ascending = !descends; \
+		check->last = prev; \
 	} while (0)
 
-/* The same for pairs. */
 #define SCAN_PAIRS(key_t) \
 	do { \
 		const key_t *k = (const key_t *) keys; \
-		key_t		prev = (key_t) *last; \
-		uint32		prev_rid = *last_rid; \
-		bool		descends = false; \
+		key_t		prev = (key_t) check->last; \
+		uint32		prev_rid = check->last_rid; \
 		for (size_t i = 0; i < n; i++) \
 		{ \
 			descends |= (k[i] < prev) | ((k[i] == prev) & (rids[i] < prev_rid)); \
@@ -145,79 +132,50 @@ hash_pair(const JobSecret *secret, uint64 hash, uint32 rid)
 			prev = k[i]; \
 			prev_rid = rids[i]; \
 		} \
-		*last = prev; \
-		*last_rid = prev_rid; \
-		*ascending = !descends; \
+		check->last = prev; \
+		check->last_rid = prev_rid; \
 	} while (0)
 
 /*
- * Returns the checksum of n keys of width bits.  *ascending: the keys ascend, also from
- * *last, the key before them; *last becomes the last key.
+ * Returns the checksum of n keys of width bits, or of pairs.  *ascending: they ascend, also
+ * from check->last, which becomes the last key.
  */
 static uint64
-scan_keys(const KeyCheck *check, const char *keys, int width, size_t n, Key128 *last, bool *ascending)
+scan_keys(KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n, bool *ascending)
 {
 	JobSecret	copy = check->secret;
 	const JobSecret *secret = &copy;
 	int			cut = check->cut;
 	uint64		sum = 0;
+	bool		descends = false;
 
-	if (width == 32)
-		SCAN_KEYS(uint32);
-	else if (width == 64)
-		SCAN_KEYS(uint64);
+	if (rids == NULL)
+		BY_KEY_WIDTH(width, SCAN_KEYS);
 	else
-		SCAN_KEYS(Key128);
-	return sum;
-}
-
-/* The same for pairs; *last_rid is the rid of *last. */
-static uint64
-scan_pairs(const KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n, Key128 *last,
-		   uint32 *last_rid, bool *ascending)
-{
-	JobSecret	copy = check->secret;
-	const JobSecret *secret = &copy;
-	uint64		sum = 0;
-
-	if (width == 32)
-		SCAN_PAIRS(uint32);
-	else if (width == 64)
-		SCAN_PAIRS(uint64);
-	else
-		SCAN_PAIRS(Key128);
+		BY_KEY_WIDTH(width, SCAN_PAIRS);
+	*ascending = !descends;
 	return sum;
 }
 
 uint64
 device_check_sum(const KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n)
 {
-	Key128		last = 0;
-	uint32		last_rid = 0;
+	KeyCheck	copy = *check;
 	bool		ascending;
 
-	return rids == NULL ? scan_keys(check, keys, width, n, &last, &ascending) :
-		scan_pairs(check, keys, rids, width, n, &last, &last_rid, &ascending);
+	return scan_keys(&copy, keys, rids, width, n, &ascending);
 }
 
 bool
 device_check_keys(KeyCheck *check, const char *keys, const uint32 *rids, int width, size_t n, bool last)
 {
-	Key128		last_key = check->last;
-	uint32		last_rid = check->last_rid;
 	bool		ascending;
-	uint64		sum = rids == NULL ? scan_keys(check, keys, width, n, &last_key, &ascending) :
-		scan_pairs(check, keys, rids, width, n, &last_key, &last_rid, &ascending);
 
-	if (!ascending || (last && check->sum != sum))
-		return false;
-	check->last = last_key;
-	check->last_rid = last_rid;
-	check->sum -= sum;
-	return true;
+	check->sum -= scan_keys(check, keys, rids, width, n, &ascending);
+	return ascending && (!last || check->sum == 0);
 }
 
-/* Body of device_check_groups() for one key type. */
+/* Loop of device_check_groups(). */
 #define SCAN_GROUPS(key_t) \
 	do { \
 		const key_t *k = (const key_t *) keys; \
@@ -246,12 +204,7 @@ device_check_groups(KeyCheck *check, const char *keys, const uint32 *ends, int w
 	bool		wrong = false;
 	uint64		sum = 0;
 
-	if (width == 32)
-		SCAN_GROUPS(uint32);
-	else if (width == 64)
-		SCAN_GROUPS(uint64);
-	else
-		SCAN_GROUPS(Key128);
+	BY_KEY_WIDTH(width, SCAN_GROUPS);
 	check->rows = rows;
 	check->sum -= sum;
 	return !wrong && rows <= all_rows && (!last || (check->sum == 0 && rows == all_rows));

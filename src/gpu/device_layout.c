@@ -27,22 +27,6 @@ type_range(const KeyBufferColumn *col, KeyRange *range)
 	range->common = 0;
 }
 
-/* Sets the key width, and adds numbers for NULL unless that needs a wider key. */
-static void
-add_null_bits(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
-{
-	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
-	for (int c = 0; c < dl->layout.ncols; c++)
-	{
-		if (!dl->ranges[c].has_null && dl->layout.total_bits < dl->key_width)
-		{
-			dl->ranges[c].has_null = true;
-			key_layout(&dl->layout, keybuf, dl->ranges);
-		}
-	}
-	Assert(dl->layout.total_bits <= dl->key_width);
-}
-
 /* The same, but the column is assumed to stay exact, and a constant word to stay constant. */
 static void
 assumed_range(const KeyBufferColumn *col, KeyRange *range)
@@ -54,17 +38,41 @@ assumed_range(const KeyBufferColumn *col, KeyRange *range)
 		range->min = range->max = col->range.min;
 }
 
+/*
+ * Lays out the keys for the ranges, with a key width, and adds numbers for NULL unless that
+ * needs a wider key.  False if the key is empty or longer than 128 bits.
+ */
+static bool
+layout_ranges(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
+{
+	for (int c = 0; c < keybuf->ncols; c++)
+		dl->prefix_len[c] = keybuf->cols[c].prefix.len;
+	key_layout(&dl->layout, keybuf, dl->ranges);
+	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
+		return false;
+	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		if (!dl->ranges[c].has_null && dl->layout.total_bits < dl->key_width)
+		{
+			dl->ranges[c].has_null = true;
+			key_layout(&dl->layout, keybuf, dl->ranges);
+		}
+	}
+	Assert(dl->layout.total_bits <= dl->key_width);
+	return true;
+}
+
 bool
-device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
+device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool rows)
 {
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		dl->prefix_len[c] = col->prefix.len;
-		if (key_traits[col->kind].exact)
+		if (rows && key_traits[col->kind].exact)
 			type_range(col, &dl->ranges[c]);
-		else if (!col->by_bytes || col->range.min <= col->range.max)
+		else if (!rows || !col->by_bytes || col->range.min <= col->range.max)
 			assumed_range(col, &dl->ranges[c]);
 		else
 		{
@@ -73,40 +81,26 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 			dl->ranges[c].has_null = col->range.has_null;
 		}
 	}
-	key_layout(&dl->layout, keybuf, dl->ranges);
-	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
-		return false;
-
-	add_null_bits(dl, keybuf, least_width);
-	return true;
-}
-
-/* Sets the layout of the columns' types, with or without numbers for NULLs. */
-static bool
-layout_of_types(DeviceLayout *dl, const KeyBuffer *keybuf, bool nulls)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		type_range(&keybuf->cols[c], &dl->ranges[c]);
-		dl->ranges[c].has_null = nulls;
-		dl->prefix_len[c] = keybuf->cols[c].prefix.len;
-	}
-	key_layout(&dl->layout, keybuf, dl->ranges);
-	return dl->layout.total_bits <= 128;
+	return layout_ranges(dl, keybuf, rows ? 64 : 32);
 }
 
 bool
-device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
+device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf)
 {
-	if (!layout_of_types(dl, keybuf, true) && !layout_of_types(dl, keybuf, false))
-		return false;
-	for (int c = 0; c < dl->layout.ncols; c++)
+	bool		fits = false;
+
+	for (int nulls = 1; nulls >= 0 && !fits; nulls--)
 	{
-		if (!key_traits[keybuf->cols[c].kind].same_in_processes)
-			return false;
+		for (int c = 0; c < keybuf->ncols; c++)
+		{
+			type_range(&keybuf->cols[c], &dl->ranges[c]);
+			dl->ranges[c].has_null = nulls;
+		}
+		fits = layout_ranges(dl, keybuf, 64);
 	}
-	add_null_bits(dl, keybuf, least_width);
-	return true;
+	for (int c = 0; c < dl->layout.ncols; c++)
+		fits &= key_traits[keybuf->cols[c].kind].same_in_processes;
+	return fits;
 }
 
 void
@@ -125,24 +119,6 @@ device_layout_unite_ranges(const DeviceLayout *dl, const KeyBuffer *keybuf, KeyR
 		key_range_union(&ranges[c], &range);
 		ranges[c].skip = col->prefix.len;
 	}
-}
-
-bool
-device_layout_guess(DeviceLayout *dl, const KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyBufferColumn *col = &keybuf->cols[c];
-
-		assumed_range(col, &dl->ranges[c]);
-		dl->prefix_len[c] = col->prefix.len;
-	}
-	key_layout(&dl->layout, keybuf, dl->ranges);
-	/* a key of more than 128 bits may become shorter when all rows are known */
-	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
-		return false;
-	add_null_bits(dl, keybuf, 32);
-	return true;
 }
 
 bool

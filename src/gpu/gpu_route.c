@@ -20,7 +20,7 @@
 
 #include "cost/cost.h"
 #include "cost/store.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/key_mode.h"
 #include "monitor/stat.h"
 #include "port/pg_bitutils.h"
@@ -28,13 +28,12 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* Fills the facts that the CPU's algorithms depend on, for the rows of the key buffer. */
+/* Fills the facts that the CPU's algorithms depend on, for n rows. */
 static void
-fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int rid_bits,
-			   RouteFacts *facts)
+fill_cpu_facts(const SortEnv *env, const KeyLayout *layout, int rid_bits, double n, RouteFacts *facts)
 {
 	memset(facts, 0, sizeof(*facts));
-	facts->n = keybuf->n;
+	facts->n = (size_t) n;
 	if (env->spec.keys_only && layout->total_bits > 64)
 	{
 		facts->format = SORT_REC_128;
@@ -125,20 +124,13 @@ sample_pair(void *arg, size_t i, uint64_t pair[2])
 	pair[1] = (uint64) (second >> shift);
 }
 
-/* Samples the keys; false if the sampled pairs only ascend or only descend. */
-static bool
-sample_buffered_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen)
+bool
+device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen)
 {
 	SampledKeys keys = {.keybuf = keybuf,.layout = layout};
 
 	gpu_sample_keys(keybuf->n, sample_pair, &keys, seen);
-	return keys.descends && keys.ascends;
-}
-
-bool
-device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout)
-{
-	return !sample_buffered_keys(keybuf, layout, NULL);
+	return !keys.descends || !keys.ascends;
 }
 
 /* Does the router choose the GPU, supposing that it is ready? */
@@ -152,16 +144,12 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		if (!sample_buffered_keys(keybuf, layout, &seen))
+		if (device_keys_ordered(keybuf, layout, &seen))
 			return false;
 		facts->gpu.key_distribution = seen.key_distribution;
 		gpusort_route_decide(facts, decision);
 	}
 	facts->gpu.why_not = decision->forced_why_not;
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: the keys of %zu rows, of which %.0f return: %.1f ms on the CPU, %s %.1f ms",
-							 facts->n, facts->gpu.rows_back > 0 ? facts->gpu.rows_back : (double) facts->n,
-							 decision->cpu_us / 1000, decision->algorithm->name, decision->predicted_us / 1000)));
 	return algorithm_on_gpu(decision->algorithm);
 }
 
@@ -170,8 +158,7 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
 				  RouteDecision *decision)
 {
-	fill_cpu_facts(env, keybuf, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), facts);
-	facts->n = n;
+	fill_cpu_facts(env, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), n, facts);
 	facts->key_range = key_range;
 	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
 	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
@@ -194,27 +181,26 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 	return keys_gain(env, keybuf, layout, key_width, facts, decision);
 }
 
-/* Does sending the rows to a GPU gain?  Logs the prediction. */
+/* Chooses the GPU's best algorithm without regard to the CPU, or takes a forced one; false if there is none. */
 static bool
-rows_gain(const GpuRowsFacts *gain)
+choose_for_rows(const RouteFacts *facts, RouteDecision *decision)
 {
-	double		us = gpu_rows_gain_us(gain);
-
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: a GPU saves %.1f ms with %.0f rows, of which %.0f return: sort %.1f ms, "
-							 "on the CPU %.1f ms",
-							 us / 1000, gain->rows, gain->rows_back > 0 ? gain->rows_back : gain->rows,
-							 gain->gpu_sort_us / 1000, gain->cpu_sort_us / 1000)));
-	return us > 0;
+	if (facts->forced != NULL)
+		gpusort_route_decide(facts, decision);
+	else
+	{
+		decision->predicted_us = HUGE_VAL;
+		decision->algorithm = gpu_choose(facts, &decision->predicted_us);
+	}
+	return decision->algorithm != NULL && algorithm_on_gpu(decision->algorithm);
 }
 
-/* Chooses the GPU's best algorithm without regard to the CPU. */
-static void
-choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *decision)
+/* Does moving the rows gain, with this algorithm on the GPU? */
+static bool
+rows_gain(GpuRowsFacts *gain, const RouteDecision *decision)
 {
-	gain->gpu_sort_us = HUGE_VAL;
-	decision->algorithm = gpu_choose(facts, &gain->gpu_sort_us);
-	decision->predicted_us = gain->gpu_sort_us;
+	gain->gpu_sort_us = decision->predicted_us;
+	return gpu_rows_gain_us(gain) > 0;
 }
 
 double
@@ -250,7 +236,6 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.row_bytes = (double) arena_used(&batch->arena) / keybuf->n;
 	gain.key_cost = batch->key_cost;
 	gain.memory = env->limit;
-	gain.ordered = false;
 	rows_spec.max_rows = (uint64) rows;
 	rows_spec.max_row_bytes = (uint64) (rows * gain.row_bytes);
 	rows_spec.key_width = key_width;
@@ -258,10 +243,8 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	/* the CPU's keys have the bits that the ranges of the buffered values need */
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&narrow, keybuf, ranges);
-	fill_cpu_facts(env, keybuf, &narrow,
-				   Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
-				   facts);
-	facts->n = (size_t) rows;
+	fill_cpu_facts(env, &narrow, Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
+				   rows, facts);
 	facts->device = device_state();
 	fill_gpu_facts(env, keybuf, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
 	facts->gpu.keys_back = facts->gpu.drop;
@@ -273,10 +256,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.resolver = !layout->exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
-	{
-		gpusort_route_decide(facts, decision);
-		return algorithm_on_gpu(decision->algorithm);
-	}
+		return choose_for_rows(facts, decision);
 
 	/* the time of the CPU's best algorithm */
 	facts->device = DEVICE_STATE_NONE;
@@ -284,39 +264,28 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gpusort_route_decide(facts, decision);
 	gain.cpu_sort_us = decision->predicted_us;
 	facts->device = device_state();
-	choose_for_rows(facts, &gain, decision);
-	if (decision->algorithm == NULL || !rows_gain(&gain))
+	if (!choose_for_rows(facts, decision) || !rows_gain(&gain, decision))
 		return false;
 
 	/* the GPU would gain: sample the keys */
-	gain.ordered = !sample_buffered_keys(keybuf, &narrow, &seen);
+	gain.ordered = device_keys_ordered(keybuf, &narrow, &seen);
 	facts->gpu.key_distribution = seen.key_distribution;
 	gain.repeated = seen.repeated;
 	if (gain.ordered)
 		gain.cpu_sort_us = 0;
-	choose_for_rows(facts, &gain, decision);
-	return rows_gain(&gain);
+	return choose_for_rows(facts, decision) && rows_gain(&gain, decision);
 }
 
 bool
 device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 					  double rows, RouteFacts *facts, RouteDecision *decision)
 {
-	GpuRowsFacts gain = {0};
-
-	fill_cpu_facts(env, keybuf, layout, 32, facts);
-	facts->n = (size_t) rows;
+	fill_cpu_facts(env, layout, 32, rows, facts);
 	facts->device = DEVICE_STATE_READY;
 	fill_gpu_facts(env, keybuf, layout, key_width, facts, NULL, NULL);
 	facts->gpu.keys_back = facts->gpu.drop;
 	memset(decision, 0, sizeof(*decision));
-	if (facts->forced != NULL)
-	{
-		gpusort_route_decide(facts, decision);
-		return algorithm_on_gpu(decision->algorithm);
-	}
-	choose_for_rows(facts, &gain, decision);
-	return decision->algorithm != NULL;
+	return choose_for_rows(facts, decision);
 }
 
 void
@@ -350,32 +319,21 @@ device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec
 }
 
 void
-device_report_job(SortEnv *env, const DeviceJobReport *done)
+device_report_job(SortEnv *env, const DeviceJob *job, const RouteFacts *facts, const RouteDecision *decision,
+				  uint64 rows, bool at_once)
 {
 	SortReport *report = &env->report;
-	const Algorithm *algorithm = algorithm_by_name(done->job->times.algorithm);
+	const Algorithm *algorithm = algorithm_by_name(job->times.algorithm);
 
-	report->facts = *done->facts;
-	report->facts.n = done->rows;
-	report->decision = *done->decision;
+	report->facts = *facts;
+	report->facts.n = rows;
+	report->decision = *decision;
 	report->decision.algorithm = algorithm;
 	report->sorted = algorithm != NULL;
-	report->key_bits = done->key_bits;
-	report->device.bytes_up += done->job->bytes_up;
-	report->device.sort_us += done->job->times.sort_us;
-	device_learn_job(done->job, done->facts, algorithm, done->at_once);
-}
-
-void
-device_keys_report(DeviceKeys *dk, const DeviceJob *job)
-{
-	DeviceJobReport done = {
-		.job = job,.facts = &dk->facts,.decision = &dk->decision,.rows = dk->batch->keybuf.n,
-		.key_bits = dk->facts.gpu.key_bits,.at_once = dk->at_once
-	};
-
-	device_report_job(dk->env, &done);
-	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size);
+	report->key_bits = facts->gpu.key_bits;
+	report->device.bytes_up += job->bytes_up;
+	report->device.sort_us += job->times.sort_us;
+	device_learn_job(job, facts, algorithm, at_once);
 }
 
 void

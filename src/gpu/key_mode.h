@@ -13,7 +13,7 @@ typedef struct OffloadJob
 {
 	SortEnv    *env;
 	Batch	   *batch;
-	DeviceJob  *job;			/* NULL if parts is set */
+	DeviceJob  *job;			/* of a sort in parts, the one that is read */
 	DeviceJobSpec spec;
 	RouteFacts	facts;
 	RouteDecision decision;
@@ -26,13 +26,14 @@ typedef struct OffloadJob
 
 	/* on the way down */
 	bool		failed;			/* no more of the result can be read */
-	char		why[128];		/* reason of the failure */
+	bool		no_room;		/* ... as the devices have no room for a part */
 	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
 	uint32		max_rid;		/* greatest rid that was sent */
 	SortRecFormat format;		/* of the result's keys, in a sort without rows */
 	int			rid_bits;		/* ... as SORT_REC_PACKED */
-	size_t		down_per_chunk; /* rows of a chunk on the way down */
 	size_t		received;		/* rows that came back */
+	size_t		job_first;		/* ... of the jobs before dk->job */
+	size_t		job_rows;		/* rows that dk->job sorts */
 	Key128		last_key;		/* of the last row that came back */
 	TieGroups	groups;			/* of rows with equal keys */
 } DeviceKeys;
@@ -44,44 +45,28 @@ device_pair_rids(const SortEnv *env, const uint32 *rids)
 	return env->spec.gpu_verified ? rids : NULL;
 }
 
-/* Marks the result as not available. */
-static inline void
-device_keys_fail(DeviceKeys *dk, const char *why)
-{
-	if (!dk->failed)
-		strlcpy(dk->why, why, sizeof(dk->why));
-	dk->failed = true;
-	if (dk->job != NULL)
-		device_job_fail(dk->job, why);
-}
-
-/* Reports one job of the sort. */
-extern void device_keys_report(DeviceKeys *dk, const DeviceJob *job);
-
 /* ------------------------------------------------------------------------
  * key_parts.c: keys that exceed one job or one GPU
  * ------------------------------------------------------------------------
  */
 
-/* Number of parts, if several GPUs are faster than one; otherwise 0. */
-extern int	device_parts_quicker(const DeviceKeys *dk);
-
 /*
- * Opens the first job for keys that are sorted in parts: in at least at_least parts, and in
- * more if a device has no room for parts of that size.  False if there is no room, or no
- * gain over the CPU.
+ * No device had room for the job that dk describes: opens the first job of a sort in parts.
+ * False if there is no room, or no gain over the CPU.
  */
-extern bool device_parts_begin(DeviceKeys *dk, int at_least, double patience_us);
+extern bool device_parts_begin(DeviceKeys *dk, double patience_us);
 
 /* Splits the keys and sends the first parts. */
 extern void device_parts_send(DeviceKeys *dk);
 
 /*
- * The next chunk of the result, valid until device_parts_release().  False at the end, and
- * if dk->failed is set.
+ * Sets dk->job to the job that has the next rows.  If it is NULL they need none, and are in
+ * *chunk.  False at the end, and if dk->failed is set.
  */
 extern bool device_parts_next(DeviceKeys *dk, KeyChunk *chunk);
-extern void device_parts_release(DeviceKeys *dk);
+
+/* Memory of the split keys; 0 if dk->parts is NULL. */
+extern Size device_parts_bytes(const DeviceKeys *dk);
 
 /* Closes all jobs, frees the split keys, and sets dk->parts to NULL. */
 extern void device_parts_end(DeviceKeys *dk);
@@ -93,9 +78,6 @@ extern void device_parts_end(DeviceKeys *dk);
 
 /* Bytes of the batch, its result and the bitmap of rids. */
 extern Size device_check_bytes(const SortEnv *env, const Batch *batch);
-
-/* Do these bytes fit the sort's memory limit? */
-extern bool device_check_fits(const SortEnv *env, const Batch *batch);
 
 /* Sets the bitmap to the rids of all buffered rows. */
 extern void device_check_begin(DeviceKeys *dk);

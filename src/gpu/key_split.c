@@ -136,6 +136,7 @@ key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout
 	size_t		n = (size_t) Min(Max(parts * SAMPLE_PER_PART, SAMPLE_MIN), SAMPLE_MAX);
 	Key128	   *sample;
 	bool		fits;
+	bool		sorts = false;
 
 	split->nparts = 0;
 	split->key_width = key_width;
@@ -146,18 +147,9 @@ key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout
 	sample_keys(keybuf, layout, sample, n);
 	fits = choose_ranges(split, sample, n, n / parts);
 	pfree(sample);
-	return fits;
-}
-
-bool
-key_split_sorts(const KeySplit *split)
-{
 	for (int p = 0; p < split->nparts; p++)
-	{
-		if (!split->parts[p].constant)
-			return true;
-	}
-	return false;
+		sorts |= !split->parts[p].constant;
+	return fits && sorts;
 }
 
 Size

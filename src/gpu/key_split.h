@@ -48,13 +48,10 @@ typedef struct KeySpan
 /*
  * Chooses the ranges of parts of about part_rows rows, from a sample of the keys.  The rows
  * of a key that make up half a part or more become a part of their own.  False if there
- * would be more than KEY_SPLIT_MAX parts.
+ * would be more than KEY_SPLIT_MAX parts, or if none needs a sort.
  */
 extern bool key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout,
 						   int key_width, size_t part_rows);
-
-/* Does any part need sorting? */
-extern bool key_split_sorts(const KeySplit *split);
 
 /* Sets the size of blocks to block_rows rows.  Returns the bytes of the blocks for n keys. */
 extern Size key_split_bytes(KeySplit *split, size_t n, size_t block_rows);

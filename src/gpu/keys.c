@@ -3,10 +3,9 @@
  *	  Key mode: keys are sorted on a GPU, rows stay in host memory.
  *
  * Keys are packed into chunks of the pinned staging pool, at the narrowest of 32, 64 and 128
- * bits; one chunk crosses the bus while the next is packed.  Rids travel with their keys:
- * translating positions into rids on the host would cost a cache miss per row.  A sort whose
- * rows are its keys sends no rids and gets the keys back.  The rids of an index build without
- * rows are TIDs (SortSpec.rids_are_tids); keys and rids become the records that its result reads.
+ * bits.  Rids travel with their keys: translating positions into rids on the host would cost a
+ * cache miss per row.  A sort whose rows are its keys sends no rids and gets the keys back.  The
+ * rids of an index build without rows are TIDs (SortSpec.rids_are_tids).
  *
  * Sending ahead: from STREAM_AFTER_ROWS on, if the router expects a gain, each chunk of
  * buffered keys is sent while rows still come in, so that only the last chunk is missing at
@@ -23,12 +22,9 @@
  * row, 0.3 ns at 12 GB/s, of 20 to 100 ns that a row takes.
  *
  * Duplicates of a sort with distinct columns are dropped by the device where keys are exact
- * and many duplicates are expected.  The first row of each group comes back, with its key and
- * the number of the group's rows, by which the result is checked.  Where keys are inexact, the
- * host drops duplicates when ties are resolved.
+ * and many duplicates are expected, and by the host, with the ties, where keys are inexact.
  *
- * Memory policy: rows and key buffer as in batch.c; the result and the bitmap of
- * check.c count, too.
+ * Memory policy: rows and key buffer as in batch.c; the result and the bitmap of check.c count.
  *
  * On error: rows and buffered keys are kept until the result is complete.  If the device
  * fails or its result is wrong, the CPU sorts the buffered keys.  An ERROR (a cancel, or one
@@ -36,8 +32,7 @@
  */
 #include "postgres.h"
 
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/key_mode.h"
 #include "gpu/row_mode.h"
 #include "miscadmin.h"
@@ -91,14 +86,30 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	return true;
 }
 
-/* SortOffload.end_keys() */
+/* Marks the result as not available. */
+static void
+device_keys_fail(DeviceKeys *dk, const char *why)
+{
+	dk->failed = true;
+	/* a failed job is logged and counted by the service */
+	if (dk->job != NULL)
+		device_job_fail(dk->job, why);
+	else
+		ereport(LOG, (errmsg("a sort continues without the GPU: %s", why)));
+}
+
+/* SortOffload.end_keys().  A failure is counted here, once for each sort. */
 static void
 device_keys_end(DeviceKeys *dk)
 {
-	if (dk->job != NULL)
-		device_job_close(dk->job);
+	if (dk->job != NULL && dk->job->failed)
+		device_keys_fail(dk, dk->job->why);
+	if (dk->failed && !dk->no_room)
+		device_note_failure(dk->env, dk->decision.algorithm);
 	if (dk->parts != NULL)
 		device_parts_end(dk);
+	if (dk->job != NULL)
+		device_job_close(dk->job);
 	dk->env->progress.now->device = 0;
 	bulk_free(dk->env->bulk, &dk->pending);
 	pfree(dk);
@@ -149,21 +160,14 @@ static bool
 device_keys_after(const SortEnv *env, const KeyBuffer *keybuf, size_t *rows)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
-	DeviceJobSpec widest;
 
 	/* an algorithm by value needs the keys' range, which is not known yet */
 	if (env->bound > 0 || env->device_failed || key_traits[keybuf->cols[0].kind].needs_comparator ||
 		device_state() != DEVICE_STATE_READY || (forced != NULL && (!algorithm_on_gpu(forced) || forced->by_value)))
 		return false;
-	*rows = STREAM_AFTER_ROWS;
-	if (forced == NULL)
-		return true;
-	/* from the first whole chunk on, whatever the keys' width will be */
-	widest = (DeviceJobSpec)
-	{
-		.key_width = 128,.keys_only = keybuf->keys_only
-	};
-	*rows = key_chunk_rows(&widest);
+	/* if forced, from the first whole chunk on, whatever the keys' width will be */
+	*rows = forced == NULL ? STREAM_AFTER_ROWS :
+		key_chunk_rows(&(DeviceJobSpec) {.key_width = 128,.keys_only = keybuf->keys_only});
 	return true;
 }
 
@@ -185,10 +189,9 @@ device_keys_begin(SortEnv *env, Batch *batch)
 	DeviceKeys *dk = create_keys(env, batch);
 	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
 
-	if (device_layout_guess(&dk->layout, &batch->keybuf) &&
+	if (device_layout_choose(&dk->layout, &batch->keybuf, false) &&
 		device_route_keys(env, &batch->keybuf, &dk->layout.layout, dk->layout.key_width, 0,
 						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
-		device_parts_quicker(dk) == 0 &&
 		open_keys_job(dk, (uint64) Min(rows, 2.0 * batch->keybuf.n), 0))
 		return dk;
 	pfree(dk);
@@ -206,11 +209,7 @@ device_keys_send_chunks(DeviceKeys *dk, size_t *next_rows)
 		if (!device_layout_holds(&dk->layout, keybuf) ||
 			!grow_keys_job(dk, dk->sent + dk->per_chunk, true) ||
 			!device_keys_send(dk, dk->per_chunk))
-		{
-			if (dk->job->failed)
-				device_note_failure(dk->env, dk->decision.algorithm);
 			return false;
-		}
 	}
 	*next_rows = dk->sent + dk->per_chunk;
 	return true;
@@ -259,68 +258,25 @@ drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
 		sorted->duplicates = env->drop_duplicates;
 }
 
-/* Copies the chunk's keys as records of a sort whose rows are its keys. */
+/* Copies the chunk's keys, and their rids where they are TIDs, as records of the result. */
 static void
-copy_keys(const KeyChunk *chunk, int width, void *recs, size_t at)
+copy_records(const DeviceKeys *dk, const KeyChunk *chunk, void *recs, size_t at)
 {
-	if (width == 128)
-	{
-		SortRec128 *to = (SortRec128 *) recs + at;
+	const SortRecFormat format = dk->format;
+	const int	rid_bits = dk->rid_bits;
 
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			to[i].hi = (uint64) (((const Key128 *) chunk->keys)[i] >> 64);
-			to[i].lo = (uint64) ((const Key128 *) chunk->keys)[i];
-		}
-	}
-	else if (width == 64)
-		memcpy((uint64 *) recs + at, chunk->keys, chunk->rows * sizeof(uint64));
+#define COPY_KEYS(key_t) \
+	for (uint32 i = 0; i < chunk->rows; i++) \
+		sort_rec_set(recs, sizeof(key_t) <= sizeof(uint64) ? SORT_REC_PACKED : SORT_REC_128, 0, at + i, \
+					 ((const key_t *) chunk->keys)[i], 0)
+#define COPY_PAIRS(key_t) \
+	for (uint32 i = 0; i < chunk->rows; i++) \
+		sort_rec_set(recs, format, rid_bits, at + i, ((const key_t *) chunk->keys)[i], chunk->rids[i])
+
+	if (chunk->rids == NULL)
+		BY_KEY_WIDTH(dk->spec.key_width, COPY_KEYS);
 	else
-	{
-		uint64	   *words = (uint64 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-			words[i] = ((const uint32 *) chunk->keys)[i];
-	}
-}
-
-/* Copies the chunk's keys and rids as records of the result. */
-static void
-copy_pairs(const DeviceKeys *dk, const KeyChunk *chunk, void *recs, size_t at)
-{
-	const int	width = dk->spec.key_width;
-
-	if (dk->format == SORT_REC_128)
-	{
-		SortRec128 *to = (SortRec128 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			Key128		key = device_key_at(chunk->keys, width, i);
-
-			to[i].hi = (uint64) (key >> 64);
-			to[i].lo = (uint64) key;
-			to[i].rid = chunk->rids[i];
-		}
-	}
-	else if (dk->format == SORT_REC_64)
-	{
-		SortRec64  *to = (SortRec64 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			to[i].key = (uint64) device_key_at(chunk->keys, width, i);
-			to[i].rid = chunk->rids[i];
-		}
-	}
-	else
-	{
-		uint64	   *to = (uint64 *) recs + at;
-		const int	rid_bits = dk->rid_bits;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-			to[i] = (uint64) device_key_at(chunk->keys, width, i) << rid_bits | chunk->rids[i];
-	}
+		BY_KEY_WIDTH(dk->spec.key_width, COPY_PAIRS);
 }
 
 /* Rows of the result; known when its first chunk is here. */
@@ -330,29 +286,26 @@ result_rows(const DeviceKeys *dk)
 	return dk->spec.drop ? (size_t) dk->job->rows_down : dk->batch->keybuf.n;
 }
 
-/* The next chunk, valid until release_key_chunk().  False at the end, and if dk->failed is set. */
+/* The next chunk of the result.  False at the end, and if dk->failed is set. */
 static bool
 next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 {
-	bool		received;
+	bool		next;
 
-	if (dk->parts != NULL)
-		return device_parts_next(dk, chunk);
-	received = key_chunk_next_down(dk->job, &dk->spec, dk->batch->keybuf.n, dk->received, chunk);
+	if (dk->parts != NULL && !device_parts_next(dk, chunk))
+		return false;
+	if (dk->job == NULL)
+		return true;
+	next = key_chunk_next_down(dk->job, &dk->spec, dk->job_rows, dk->received - dk->job_first, chunk);
 	if (dk->job->failed)
 		device_keys_fail(dk, dk->job->why);
-	else if (received && dk->received == 0)
-		device_keys_report(dk, dk->job);
-	return received;
-}
-
-static void
-release_key_chunk(DeviceKeys *dk)
-{
-	if (dk->parts != NULL)
-		device_parts_release(dk);
-	else
-		device_job_release(dk->job);
+	else if (next && dk->received == dk->job_first)
+	{
+		device_report_job(dk->env, dk->job, &dk->facts, &dk->decision, dk->batch->keybuf.n, dk->at_once);
+		if (dk->parts != NULL)
+			device_report_part(dk->env, dk->job, dk->job_rows);
+	}
+	return next;
 }
 
 /* Reserves memory for the result. */
@@ -362,16 +315,12 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 	SortEnv    *env = dk->env;
 	size_t		n = dk->batch->keybuf.n;
 
-	dk->down_per_chunk = device_chunk_rows(&dk->spec);
 	if (env->spec.keys_only)
 	{
 		int			bits = dk->layout.layout.total_bits;
 
 		dk->rid_bits = env->spec.rids_are_tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
-		if (!env->spec.rids_are_tids)
-			dk->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
-		else
-			dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+		dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 		sorted->format = dk->format;
 		sorted->rid_bits = dk->rid_bits;
 		sorted->layout = dk->layout.layout;
@@ -411,10 +360,8 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk)
 		!device_check_keys(&dk->keys, chunk->keys, device_pair_rids(dk->env, rids), dk->spec.key_width,
 						   chunk->rows, last))
 		return "the result's keys are out of order, or not the input's";
-	if (dk->env->spec.rids_are_tids)
-		copy_pairs(dk, chunk, dk->env->recs.ptr, at);
-	else if (dk->env->spec.keys_only)
-		copy_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);
+	if (dk->env->spec.keys_only)
+		copy_records(dk, chunk, dk->env->recs.ptr, at);
 	else if (!dk->layout.layout.exact)
 		find_chunk_ties(dk, at, chunk->rows, chunk->keys);
 	return NULL;
@@ -437,7 +384,8 @@ receive_chunk(DeviceKeys *dk)
 	}
 	dk->received += chunk.rows;
 	dk->env->report.device.bytes_down += chunk.bytes;
-	release_key_chunk(dk);
+	if (dk->job != NULL)
+		device_job_release(dk->job);
 	return true;
 }
 
@@ -445,7 +393,7 @@ receive_chunk(DeviceKeys *dk)
 static bool
 verify_order(DeviceKeys *dk, const Sorted *sorted)
 {
-	char		why[sizeof(dk->why)];
+	char		why[DEVICE_FAILURE_SIZE];
 
 	if (!gpusort_verify || dk->env->spec.keys_only ||
 		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n,
@@ -464,6 +412,7 @@ receive_result(DeviceKeys *dk, Sorted *sorted)
 	reserve_result(dk, sorted);
 	tie_groups_begin(&dk->groups, dk->env->tiebreak, &dk->batch->arena, dk->env->recs.ptr);
 	device_check_begin(dk);
+	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size + device_parts_bytes(dk));
 	while (receive_chunk(dk))
 		CHECK_FOR_INTERRUPTS();
 	if (dk->failed)
@@ -490,21 +439,8 @@ early_fits(DeviceKeys *dk)
 	const KeyBuffer *keybuf = &dk->batch->keybuf;
 
 	return device_layout_holds(&dk->layout, keybuf) &&
-		(dk->facts.forced != NULL || !device_keys_ordered(keybuf, &dk->layout.layout)) &&
+		(dk->facts.forced != NULL || !device_keys_ordered(keybuf, &dk->layout.layout, NULL)) &&
 		grow_keys_job(dk, keybuf->n, false);
-}
-
-/* Opens one job; or the first of several if that is faster, or if one cannot hold the keys. */
-static bool
-open_jobs(DeviceKeys *dk)
-{
-	int			quicker = device_parts_quicker(dk);
-	double		patience_us = dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
-
-	if (quicker > 0 && device_parts_begin(dk, quicker, 0))
-		return true;
-	return open_keys_job(dk, dk->batch->keybuf.n, patience_us) ||
-		(dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, 0, patience_us));
 }
 
 /* Opens a job for all rows of the batch; NULL, and *refusal, if the device is not used. */
@@ -513,12 +449,14 @@ open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *
 {
 	DeviceKeys *dk = create_keys(env, batch);
 	const KeyBuffer *keybuf = &batch->keybuf;
+	double		patience_us = gpusort_forced_algorithm() != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
 
 	dk->layout.layout = *layout;
 	if (device_route_keys(env, keybuf, layout, device_key_width(layout->total_bits),
 						  key_layout_range(keybuf, layout), keybuf->n, &dk->facts,
 						  &dk->decision) &&
-		open_jobs(dk))
+		(open_keys_job(dk, keybuf->n, patience_us) ||
+		 (dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, patience_us))))
 	{
 		dk->at_once = dk->parts == NULL;
 		return dk;
@@ -538,7 +476,7 @@ send_remaining(DeviceKeys *dk)
 	if (dk->parts != NULL)
 	{
 		device_parts_send(dk);
-		return true;
+		return !dk->failed;
 	}
 	while (dk->sent < n)
 	{
@@ -546,6 +484,7 @@ send_remaining(DeviceKeys *dk)
 			break;
 	}
 	device_job_sort(dk->job);
+	dk->job_rows = n;
 	if (dk->job->failed)
 		device_keys_fail(dk, dk->job->why);
 	return !dk->failed;
@@ -557,15 +496,13 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 				 Sorted *sorted, OffloadRefusal *refusal)
 {
 	DeviceKeys *dk = early;
-	bool		room = device_check_fits(env, batch);
+	bool		room = device_check_bytes(env, batch) <= env->limit;
 	bool		ok;
 	instr_time	start;
 	instr_time	end;
 
 	if (dk != NULL && !(room && early_fits(dk)))
 	{
-		if (dk->job->failed)
-			device_note_failure(env, dk->decision.algorithm);
 		device_keys_end(dk);
 		dk = NULL;
 	}
@@ -591,19 +528,11 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
 	}
 	env->report.device.batches += ok;
-	if (!ok)
-	{
-		refusal->device = DEVICE_STATE_FAILED;
-		device_note_failure(env, dk->decision.algorithm);
-	}
 	device_keys_end(dk);
+	if (!ok)
+		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : DEVICE_STATE_FULL;
 	return ok;
 }
-
-/* ------------------------------------------------------------------------
- * The engine's offload interface
- * ------------------------------------------------------------------------
- */
 
 static const SortOffload gpu_offload = {
 	.state = device_state,

@@ -31,8 +31,7 @@
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/row_mode.h"
 #include "kernel/rec.h"
 #include "miscadmin.h"
@@ -81,43 +80,26 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	dev->returned_rows = returned;
 	keybuf_freeze(&batch->keybuf);
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&
-		device_layout_for_any(&dev->layout, &batch->keybuf, 64) &&
+		device_layout_for_any(&dev->layout, &batch->keybuf) &&
 		device_route_producer(env, &batch->keybuf, &dev->layout.layout, dev->layout.key_width, rows,
 							  &dev->facts, &dev->decision) &&
 		(!env->drop_duplicates || dev->facts.gpu.drop || gpusort_forced_algorithm() != NULL))
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
-		device_rows_set_room(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
-		if (device_rows_prepare_checks(dev))
-			dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
-									   DEVICE_JOB_CHUNKS, patience_us, &why);
-		if (dev->job != NULL && !device_job_reserve_producers(dev->job, participants, &producer->job))
+		if (device_rows_open_job(dev, rows * DEVICE_ROWS_MARGIN, row_bytes, patience_us, &why) &&
+			device_job_reserve_producers(dev->job, participants, &producer->job))
 		{
-			device_job_close(dev->job);
-			dev->job = NULL;
+			producer->on = true;
+			producer->spec = dev->spec;
+			producer->secret = dev->keys.secret;
+			producer->row_bytes = row_bytes;
+			SpinLockInit(&producer->lock);
+			return sink_device_rows_create(env, batch, dev);
 		}
 	}
-	if (dev->job == NULL)
-	{
-		pfree(dev);
-		return NULL;
-	}
-	device_rows_show(dev);
-	producer->on = true;
-	producer->spec = dev->spec;
-	producer->secret = dev->secret;
-	producer->row_bytes = row_bytes;
-	SpinLockInit(&producer->lock);
-	return sink_device_rows_create(env, batch, dev);
-}
-
-/* Fails the job, and with it all its producers. */
-static void
-fail_producers(DeviceRows *dev, const char *why)
-{
-	device_job_fail(dev->job, why);
-	device_rows_fail(dev);
+	device_rows_end(dev, false);
+	return NULL;
 }
 
 bool
@@ -126,31 +108,20 @@ producer_serve(Sink *sink)
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	uint64		rows;
 	uint64		bytes;
+	double		n;
 
 	if (!device_job_wants(dev->job, &rows, &bytes))
 	{
-		device_rows_fail(dev);
+		device_rows_fail(dev, NULL);
 		return false;
 	}
 	if (rows <= dev->spec.max_rows && bytes <= dev->spec.max_row_bytes)
 		return true;
-	/* if there is no room for twice the rows, 1.25 times suffices for now */
-	for (double margin = 2; margin > 1; margin -= 0.75)
-	{
-		DeviceJobSpec wanted = dev->spec;
-		double		n = Max(rows, dev->spec.max_rows) * margin;
-
-		device_rows_set_room(&wanted, n, Max(bytes, dev->spec.max_row_bytes) * margin / n);
-		if (wanted.max_rows >= rows && wanted.max_row_bytes >= bytes &&
-			device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
-		{
-			device_rows_show(dev);
-			return true;
-		}
-		if (dev->job->failed)
-			break;
-	}
-	fail_producers(dev, "the device has no room for the rows of all participants");
+	n = Max(rows, dev->spec.max_rows);
+	if (device_rows_grow_job(dev, n, Max(bytes, dev->spec.max_row_bytes), 2 * n))
+		return true;
+	/* with the job, all its producers fail */
+	device_rows_fail(dev, "the device has no room for the rows of all participants");
 	return false;
 }
 
@@ -317,8 +288,8 @@ taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 	}
 	sink->producer->given_up = true;
 	if (!dev->job->failed)
-		fail_producers(dev, answer == SINK_TAKEN ? "many rows have equal keys" :
-					   "a row does not fit the device's keys or chunks");
+		device_rows_fail(dev, answer == SINK_TAKEN ? "many rows have equal keys" :
+						 "a row does not fit the device's keys or chunks");
 	return SINK_FAILED;
 }
 
@@ -349,6 +320,7 @@ static SortResult *
 producer_finish(Sink *sink, ResultSpace *space)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+	SortResult *result;
 	bool		failed = false;
 
 	/* there are fewer than PREFIX_ROWS rows */
@@ -362,17 +334,15 @@ producer_finish(Sink *sink, ResultSpace *space)
 		dev->env->report.device.rows = dev->rows;
 	}
 	dev->env->report.device.one_job = true;
-	return result_device_rows_none(&space->stream, sink->env, failed);
+	result = result_device_rows_begin(&space->stream, sink->env, NULL);
+	result->failed = failed;
+	return result;
 }
 
 static void
 producer_end(Sink *sink)
 {
-	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
-
-	if (dev->job != NULL)
-		device_job_close(dev->job);
-	pfree(dev);
+	device_rows_end(((DeviceRowsSink *) sink)->dev, false);
 	pfree(sink);
 }
 
@@ -400,14 +370,13 @@ producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 	dev->batch = batch;
 	dev->is_producer = true;
 	dev->spec = producer->spec;
-	dev->secret = dev->keys.secret = producer->secret;
-	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
+	dev->keys.secret = producer->secret;
 	/* the leader knows how many fit, and grows the job */
 	dev->spec.max_rows = dev->spec.max_row_bytes = PG_UINT64_MAX;
-	fits = device_layout_for_any(&dev->layout, &batch->keybuf, 64);
+	fits = device_layout_for_any(&dev->layout, &batch->keybuf);
 	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
-	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
+	device_rows_set_checks(dev);
 	sink->has_common = sink->examined = dev->layout.layout.exact;
 	if (gpusort_forced_algorithm() != NULL)
 		sink->examined = true;

@@ -15,8 +15,7 @@
  */
 #include "postgres.h"
 
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/row_mode.h"
 #include "store/store.h"
 
@@ -26,31 +25,16 @@
  */
 
 void
-device_rows_fail(DeviceRows *dev)
+device_rows_fail(DeviceRows *dev, const char *why)
 {
+	if (why != NULL)
+		device_job_fail(dev->job, why);
 	/* the chunk belonged to the job */
 	dev->up.chunk = NULL;
-	if (!dev->failed)
-	{
-		/* the failure of a producer is reported by the owner of its job */
-		if (!dev->is_producer)
-			device_note_failure(dev->env, dev->decision.algorithm);
-		dev->failed = true;
-	}
-}
-
-/* Gets the next chunk to fill; false if the device failed. */
-static bool
-next_chunk_up(DeviceRows *dev)
-{
-	dev->up.chunk = device_job_next_up(dev->job);
-	if (dev->up.chunk == NULL)
-		return false;
-	dev->up.rows = 0;
-	dev->base = dev->is_producer ? dev->units : 0;
-	dev->up.next = dev->up.chunk + dev->up.rows_at;
-	dev->up.end = dev->up.chunk + device_shared->chunk_size;
-	return true;
+	/* the failure of a producer is reported by the owner of its job */
+	if (!dev->failed && !dev->is_producer)
+		device_note_failure(dev->env, dev->decision.algorithm);
+	dev->failed = true;
 }
 
 void
@@ -74,9 +58,14 @@ device_rows_start_chunk(DeviceRows *dev, Size size)
 	if (size > device_shared->chunk_size - dev->up.rows_at)
 		return SINK_FULL;
 	device_rows_post(dev);
-	if (next_chunk_up(dev))
-		return SINK_TAKEN;
-	return SINK_FAILED;
+	dev->up.chunk = device_job_next_up(dev->job);
+	if (dev->up.chunk == NULL)
+		return SINK_FAILED;
+	dev->up.rows = 0;
+	dev->base = dev->is_producer ? dev->units : 0;
+	dev->up.next = dev->up.chunk + dev->up.rows_at;
+	dev->up.end = dev->up.chunk + device_shared->chunk_size;
+	return SINK_TAKEN;
 }
 
 void
@@ -90,27 +79,15 @@ device_rows_start_sort(DeviceRows *dev)
 	dev->sort_started = true;
 }
 
-/* Changes the device memory in the progress view to this job's bytes. */
-static void
-show_bytes(DeviceRows *dev, uint64 bytes)
+void
+device_rows_show(DeviceRows *dev, uint64 bytes)
 {
 	ProgressCounters *now = dev->env->progress.now;
 
+	if (bytes > 0)
+		now->algorithm = dev->decision.algorithm->id;
 	now->device += bytes - dev->shown;
 	dev->shown = bytes;
-}
-
-void
-device_rows_show(DeviceRows *dev)
-{
-	dev->env->progress.now->algorithm = dev->decision.algorithm->id;
-	show_bytes(dev, device_job_bytes(&dev->spec));
-}
-
-void
-device_rows_show_none(DeviceRows *dev)
-{
-	show_bytes(dev, 0);
 }
 
 /*
@@ -127,23 +104,16 @@ round_size(double size)
 	return ((uint64) size + step - 1) / step * step;
 }
 
-void
-device_rows_set_room(DeviceJobSpec *spec, double n, double row_bytes)
+/* Sets spec's max_rows and max_row_bytes for n rows, but no more than a sort can have. */
+static void
+set_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
 {
 	/* rows' places are 32-bit numbers of 8-byte units */
 	const uint64 most_bytes = (UINT64CONST(8) << 32) - 8;
 
 	/* the planner's estimate may exceed 32 bits */
-	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), PG_UINT32_MAX - 1);
+	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), dev->batch->max_rows);
 	spec->max_row_bytes = Min(round_size(Min(n * row_bytes, most_bytes)), most_bytes);
-}
-
-/* device_rows_set_room() for a part, which has no more rows than a run can have. */
-static void
-set_part_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
-{
-	device_rows_set_room(spec, n, row_bytes);
-	spec->max_rows = Min(spec->max_rows, dev->batch->max_rows);
 }
 
 double
@@ -154,35 +124,37 @@ device_rows_ahead(const DeviceRows *dev, double n, double row_bytes)
 	return n < dev->expected ? Min(ahead, dev->expected * DEVICE_ROWS_MARGIN) : ahead;
 }
 
+bool
+device_rows_grow_job(DeviceRows *dev, double n, uint64 bytes, double ahead)
+{
+	/* the second attempt asks for less */
+	for (int i = 0; i < 2 && !dev->job->failed; i++)
+	{
+		DeviceJobSpec wanted = dev->spec;
+
+		set_room(dev, &wanted, ahead, bytes / n);
+		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
+		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
+		if (wanted.max_rows < n || wanted.max_row_bytes < bytes)
+			return false;
+		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
+		{
+			device_rows_show(dev, device_job_bytes(&dev->spec));
+			return true;
+		}
+		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
+	}
+	return false;
+}
+
 SinkAnswer
 device_rows_grow(DeviceRows *dev, Size size)
 {
 	double		n = dev->rows + 1;
-	double		row_bytes = ((dev->units << 3) + size) / n;
-	double		ahead = device_rows_ahead(dev, n, row_bytes);
+	uint64		bytes = (dev->units << 3) + size;
 
-	dev->full = true;
-	/* the second attempt asks for less */
-	for (int i = 0; i < 2; i++)
-	{
-		DeviceJobSpec wanted = dev->spec;
-
-		set_part_room(dev, &wanted, ahead, row_bytes);
-		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
-		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
-		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
-			return SINK_FULL;
-		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
-		{
-			device_rows_show(dev);
-			dev->full = false;
-			return SINK_TAKEN;
-		}
-		if (dev->job->failed)
-			return SINK_FAILED;
-		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
-	}
-	return SINK_FULL;
+	dev->full = !device_rows_grow_job(dev, n, bytes, device_rows_ahead(dev, n, bytes / n));
+	return !dev->full ? SINK_TAKEN : dev->job->failed ? SINK_FAILED : SINK_FULL;
 }
 
 void
@@ -195,30 +167,27 @@ device_rows_layout_chunk(DeviceRows *dev, double row_bytes)
 	dev->up.rows_at = device_part(dev->up.words_at + dev->up.max_rows * sizeof(uint32));
 }
 
-bool
-device_rows_prepare_checks(DeviceRows *dev)
+void
+device_rows_set_checks(DeviceRows *dev)
 {
-	if (!job_secret_make(&dev->secret))
-		return false;
 	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
-	dev->keys.secret = dev->secret;
 	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
-	return true;
 }
 
 bool
-device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why)
+device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, double patience_us, DeviceState *why)
 {
-	set_part_room(dev, &dev->spec, rows, row_bytes);
+	set_room(dev, &dev->spec, rows, row_bytes);
 	*why = DEVICE_STATE_NONE;
-	if (!device_rows_prepare_checks(dev))
+	if (!job_secret_make(&dev->keys.secret))
 		return false;
 	dev->job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
-							   DEVICE_JOB_CHUNKS, 0, why);
+							   DEVICE_JOB_CHUNKS, patience_us, why);
 	if (dev->job == NULL)
 		return false;
+	device_rows_set_checks(dev);
 	device_rows_layout_chunk(dev, row_bytes);
-	device_rows_show(dev);
+	device_rows_show(dev, device_job_bytes(&dev->spec));
 	return true;
 }
 
@@ -233,12 +202,7 @@ report_sort(DeviceRows *dev)
 {
 	SortEnv    *env = dev->env;
 
-	DeviceJobReport done = {
-		.job = dev->job,.facts = &dev->facts,.decision = &dev->decision,.rows = dev->rows,
-		.key_bits = dev->spec.key_bits,.at_once = false
-	};
-
-	device_report_job(env, &done);
+	device_report_job(env, dev->job, &dev->facts, &dev->decision, dev->rows, false);
 	env->report.device.rows += dev->rows;
 	env->report.dropped_on_device += dev->rows - device_rows_down(dev);
 	device_report_part(env, dev->job, dev->rows);
@@ -324,7 +288,7 @@ next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	else if (chunk != NULL && (device_rows_down(dev) > dev->rows || desc->rows > device_rows_down(dev) - returned))
 		device_job_fail(dev->job, "the device sent too many rows");
 	else if (chunk != NULL && dev->down.held &&
-			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->secret, &sum))
+			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->keys.secret, &sum))
 		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
 	return chunk;
 }
@@ -351,22 +315,18 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 		if (!dev->job->failed)
 			release_held(dev);
 	}
-	if (dev->job->failed)
-		device_rows_fail(dev);
-	if (dev->job->failed || chunk == NULL)
-		return false;
-	if (dev->spec.drop && !groups_are_right(dev, chunk, &desc))
-	{
+	if (!dev->job->failed && chunk != NULL && dev->spec.drop && !groups_are_right(dev, chunk, &desc))
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
-		device_rows_fail(dev);
+	if (dev->job->failed)
+		device_rows_fail(dev, NULL);
+	if (dev->failed || chunk == NULL)
 		return false;
-	}
 	if (dev->down.returned == 0)
 		report_sort(dev);
 	dev->down.held = true;
 	dev->down.rows = desc.rows;
 	dev->down.data = stream->next = chunk + desc.rows_at;
-	stream->secret = dev->secret;
+	stream->secret = dev->keys.secret;
 	dev->down.returned_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
 	stream->left = dev->layout.layout.exact ? desc.rows : 0;
@@ -381,5 +341,5 @@ device_rows_wrong_row(DeviceRows *dev, const RowStream *stream)
 	device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
 	if (device_rows_notes_returned(dev))
 		note_returned(dev, stream, NULL);
-	device_rows_fail(dev);
+	device_rows_fail(dev, NULL);
 }

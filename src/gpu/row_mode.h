@@ -22,8 +22,7 @@ typedef struct DeviceRows
 		const char *next;		/* next byte to copy */
 		Size		left;		/* bytes to copy from there on */
 
-		/* number of rows copied, the current one included, if ties are resolved */
-		uint64		rows;
+		uint64		rows;			/* rows copied, these included */
 	}			copy;
 	int			merged;			/* parts that are merged as runs; 0: none */
 	dlist_node	part;			/* link in DeviceRowsSink.closed */
@@ -65,9 +64,8 @@ typedef struct DeviceRows
 	 */
 	uint64		base;
 	uint64		sum;			/* sum of row_sum() */
-	JobSecret	secret;			/* for the rows' checksums */
 	bool		marked;			/* rows have marks */
-	KeyCheck	keys;			/* of the groups, if duplicates are dropped */
+	KeyCheck	keys;			/* of the groups, if duplicates are dropped; the rows' secret */
 
 	/* the chunk that is read */
 	struct
@@ -100,20 +98,27 @@ typedef struct DeviceRowsSink
 #define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
 #define DEVICE_ROWS_MARGIN		1.25
 
-/* Sets spec's max_rows and max_row_bytes for n rows of row_bytes bytes. */
-extern void device_rows_set_room(DeviceJobSpec *spec, double n, double row_bytes);
-
 /* Divides chunks among keys, places and rows. */
 extern void device_rows_layout_chunk(DeviceRows *dev, double row_bytes);
 
 /* Opens the job with room for these rows; false, and *why, if there is no room. */
-extern bool device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why);
+extern bool device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, double patience_us,
+								 DeviceState *why);
+
+/* Sets what is checked of rows with this layout and spec. */
+extern void device_rows_set_checks(DeviceRows *dev);
 
 /* The room to ask for when n rows have come, in rows. */
 extern double device_rows_ahead(const DeviceRows *dev, double n, double row_bytes);
 
 /* Starts a new chunk with room for a row of size bytes. */
 extern SinkAnswer device_rows_start_chunk(DeviceRows *dev, Size size);
+
+/*
+ * Grows the job for "ahead" rows, or for fewer, but at least for n of these bytes.  False if
+ * there is no room, or the device failed.
+ */
+extern bool device_rows_grow_job(DeviceRows *dev, double n, uint64 bytes, double ahead);
 
 /* Grows a job that is full, so that it has room for a row of size bytes. */
 extern SinkAnswer device_rows_grow(DeviceRows *dev, Size size);
@@ -124,12 +129,11 @@ extern void device_rows_post(DeviceRows *dev);
 /* All rows are sent: starts the sort, and does not wait for it. */
 extern void device_rows_start_sort(DeviceRows *dev);
 
-/* Marks the rows as lost, and reports the failure of the device. */
-extern void device_rows_fail(DeviceRows *dev);
+/* Marks the rows as lost, and reports why the device failed.  NULL: the job has failed already. */
+extern void device_rows_fail(DeviceRows *dev, const char *why);
 
-/* Updates the progress view: device memory of the job, or none. */
-extern void device_rows_show(DeviceRows *dev);
-extern void device_rows_show_none(DeviceRows *dev);
+/* Updates the progress view: the job has these bytes of device memory. */
+extern void device_rows_show(DeviceRows *dev, uint64 bytes);
 
 /*
  * Does dev->returned_rows note single rows?  If keys are inexact, or duplicates are dropped:
@@ -147,9 +151,6 @@ device_rows_down(const DeviceRows *dev)
 {
 	return dev->spec.drop ? dev->job->rows_down : dev->rows;
 }
-
-/* The job is to be opened, and its spec is set: prepares the checks of the rows.  False: no secret. */
-extern bool device_rows_prepare_checks(DeviceRows *dev);
 
 /*
  * The next chunk of the result becomes the stream's.  False at the end, and if the device
@@ -172,11 +173,8 @@ extern void resolver_end(DeviceRows *dev);
 
 /* row_result.c: rows on their way back. */
 
-/* Closes the job and frees *dev. */
-extern void device_rows_end(DeviceRows *dev);
-
-/* The same; waits until the job's resources are free. */
-extern void device_rows_return(DeviceRows *dev);
+/* Closes the job, if there is one, and frees *dev.  With wait, waits until the job's resources are free. */
+extern void device_rows_end(DeviceRows *dev, bool wait);
 
 /*
  * Three ways to bring the sorted rows back before the sort's result is read: into a run on
@@ -191,11 +189,11 @@ extern void device_rows_to_source(DeviceRows *dev, Runs *runs);
 /* Is device_rows_to_memory() possible: no runs before these rows, and enough memory? */
 extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
 
-/* The result that reads the rows from the device; starts the sort. */
+/*
+ * The result that reads the rows from the device; starts the sort.  Without dev it has no rows,
+ * because another process returns them.
+ */
 extern SortResult *result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev);
-
-/* A result without rows, because another process returns them, or because the device failed. */
-extern SortResult *result_device_rows_none(StreamResult *result, SortEnv *env, bool failed);
 
 /* rows.c: the sink of row mode.  SortOffload.begin_rows() and rows_after. */
 

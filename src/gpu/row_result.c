@@ -17,33 +17,17 @@
 #include "miscadmin.h"
 #include "settings.h"
 
-/* ------------------------------------------------------------------------
- * Ending the job
- * ------------------------------------------------------------------------
- */
-
 void
-device_rows_return(DeviceRows *dev)
+device_rows_end(DeviceRows *dev, bool wait)
 {
 	resolver_end(dev);
-	device_job_return(dev->job);
-	device_rows_show_none(dev);
+	if (wait)
+		device_job_return(dev->job);
+	else if (dev->job != NULL)
+		device_job_close(dev->job);
+	device_rows_show(dev, 0);
 	pfree(dev);
 }
-
-void
-device_rows_end(DeviceRows *dev)
-{
-	resolver_end(dev);
-	device_job_close(dev->job);
-	device_rows_show_none(dev);
-	pfree(dev);
-}
-
-/* ------------------------------------------------------------------------
- * Reading rows
- * ------------------------------------------------------------------------
- */
 
 /*
  * The next row in the order of the keys alone, valid until the next call.  NULL at the end, and
@@ -93,13 +77,6 @@ verify_row(DeviceRows *dev, StringInfo before, MinimalTuple row)
 	return in_order;
 }
 
-/* Adds the ranges of the keys to those of the runs. */
-static void
-unite_ranges(const DeviceRows *dev, Runs *runs)
-{
-	device_layout_unite_ranges(&dev->layout, &dev->batch->keybuf, runs->ranges);
-}
-
 void
 device_rows_to_run(DeviceRows *dev, Runs *runs)
 {
@@ -119,13 +96,12 @@ device_rows_to_run(DeviceRows *dev, Runs *runs)
 			runs_pause(runs, i);
 		if (gpusort_verify && !verify_row(dev, &before, row))
 		{
-			device_job_fail(dev->job, "a row of the result is out of order");
-			device_rows_fail(dev);
+			device_rows_fail(dev, "a row of the result is out of order");
 			break;
 		}
 		run_writer_row(&writer, row);
 	}
-	unite_ranges(dev, runs);
+	device_layout_unite_ranges(&dev->layout, &dev->batch->keybuf, runs->ranges);
 	runs_close(runs, &writer, old);
 	pfree(before.data);
 }
@@ -189,12 +165,11 @@ next_checked_chunk(DeviceRows *dev)
 	while (stream->left > 0 && row_stream_next(stream) != NULL)
 		;
 	dev->copy.left = stream->next - dev->copy.next;
+	dev->copy.rows += dev->down.rows;
 	if (stream->left > 0)
-		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
-	else if (!dev->spec.drop && dev->down.returned + dev->down.rows == dev->rows && stream->sum != dev->sum)
-		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
-	if (dev->job->failed)
-		device_rows_fail(dev);
+		device_rows_fail(dev, ROW_NOT_FROM_INPUT);
+	else if (!dev->spec.drop && dev->copy.rows == dev->rows && stream->sum != dev->sum)
+		device_rows_fail(dev, ROWS_NOT_THE_INPUT);
 	return !dev->failed;
 }
 
@@ -212,18 +187,18 @@ next_resolved_row(DeviceRows *dev)
 	return true;
 }
 
-/* RunSource.read() where ties are resolved: copies row by row. */
+/* RunSource.read() */
 static Size
-source_read_resolved(RunSource *source, char *to, Size size)
+source_read(RunSource *source, char *to, Size size)
 {
 	DeviceRows *dev = (DeviceRows *) source;
 	Size		done = 0;
 
-	while (done < size && (dev->copy.left > 0 || dev->copy.rows < dev->rows))
+	while (done < size && source->more)
 	{
 		Size		part;
 
-		if (dev->copy.left == 0 && !next_resolved_row(dev))
+		if (dev->copy.left == 0 && !(dev->layout.layout.exact ? next_checked_chunk(dev) : next_resolved_row(dev)))
 		{
 			source->failed = true;
 			source->more = false;
@@ -234,47 +209,27 @@ source_read_resolved(RunSource *source, char *to, Size size)
 		dev->copy.next += part;
 		dev->copy.left -= part;
 		done += part;
+		source->more = dev->copy.left > 0 || dev->copy.rows < device_rows_down(dev);
 	}
-	source->more = dev->copy.left > 0 || dev->copy.rows < dev->rows;
 	return done;
-}
-
-/* RunSource.read() of exact keys: copies a part of the chunk. */
-static Size
-source_read(RunSource *source, char *to, Size size)
-{
-	DeviceRows *dev = (DeviceRows *) source;
-
-	if (dev->copy.left == 0 && !next_checked_chunk(dev))
-	{
-		source->failed = true;
-		source->more = false;
-		return 0;
-	}
-	size = Min(size, dev->copy.left);
-	memcpy(to, dev->copy.next, size);
-	dev->copy.next += size;
-	dev->copy.left -= size;
-	source->more = dev->copy.left > 0 || dev->down.returned + dev->down.rows < device_rows_down(dev);
-	return size;
 }
 
 static void
 source_end(RunSource *source)
 {
 	dlist_delete(&source->node);
-	device_rows_end((DeviceRows *) source);
+	device_rows_end((DeviceRows *) source, false);
 }
 
 void
 device_rows_to_source(DeviceRows *dev, Runs *runs)
 {
 	StaticAssertStmt(offsetof(DeviceRows, source) == 0, "a run's source is cast to its DeviceRows");
-	dev->source.read = dev->layout.layout.exact ? source_read : source_read_resolved;
+	dev->source.read = source_read;
 	dev->source.end = source_end;
 	dev->source.more = true;
 	device_rows_start_sort(dev);
-	unite_ranges(dev, runs);
+	device_layout_unite_ranges(&dev->layout, &dev->batch->keybuf, runs->ranges);
 	runs_add_source(runs, &dev->source, dev->units << 3);
 }
 
@@ -317,7 +272,7 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		return false;
 	}
 	/* all rows are returned: free the device's memory at once */
-	device_rows_end(dev);
+	device_rows_end(dev, false);
 	stream->device_rows = NULL;
 	return false;
 }
@@ -328,7 +283,7 @@ stream_end(SortResult *result)
 	StreamResult *stream = (StreamResult *) result;
 
 	if (stream->device_rows != NULL)
-		device_rows_end(stream->device_rows);
+		device_rows_end(stream->device_rows, false);
 	stream->device_rows = NULL;
 	stream->stream.left = stream->stream.behind = 0;
 }
@@ -348,22 +303,15 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	memset(result, 0, sizeof(*result));
 	result->base.methods = &stream_methods;
 	result->base.env = env;
-	result->base.duplicates = env->spec.distinct > 0 && !dev->spec.drop;
 	result->device_rows = dev;
-	progress_phase(&env->progress, PROGRESS_SORT);
-	device_rows_start_sort(dev);
-	/* the sort has ended when the first chunk is here, or has failed */
-	(void) device_rows_next_chunk(dev, &result->stream);
-	result->base.failed = dev->failed;
-	return &result->base;
-}
-
-SortResult *
-result_device_rows_none(StreamResult *result, SortEnv *env, bool failed)
-{
-	memset(result, 0, sizeof(*result));
-	result->base.methods = &stream_methods;
-	result->base.env = env;
-	result->base.failed = failed;
+	if (dev != NULL)
+	{
+		result->base.duplicates = env->spec.distinct > 0 && !dev->spec.drop;
+		progress_phase(&env->progress, PROGRESS_SORT);
+		device_rows_start_sort(dev);
+		/* the sort has ended when the first chunk is here, or has failed */
+		(void) device_rows_next_chunk(dev, &result->stream);
+		result->base.failed = dev->failed;
+	}
 	return &result->base;
 }

@@ -14,9 +14,8 @@
  * last real row is not a row's.  Therefore the last row of a chunk is checked before the
  * rows in front of it are returned.
  *
- * A group that lies in one chunk is ordered in the chunk.  A group at the end of a chunk is
- * copied, because the next chunk may continue it, and a chunk is released when it has been
- * read.
+ * The rows of a group are copied, because the next chunk may continue it, and a chunk is
+ * released when it has been read.
  *
  * Memory policy: copied rows and the arrays to order them are limited to 1/GROUP_PART of the
  * resolver's memory: work_mem or, where parts are merged, a part's share of half of it.  A
@@ -50,12 +49,8 @@ typedef struct TieResolver
 
 	/* the group that is gathered or returned */
 	uint16		mark;
-	bool		open;			/* rows are copied, as the group may continue */
-	const Arena *from;			/* arena of the rows: kept or chunk */
 	Arena		kept;			/* copied rows */
-	Arena		chunk;			/* the device's chunk, as a read-only arena */
-	char	   *chunk_base;		/* start of that chunk */
-	uint32	   *rids;			/* the group's rows in "from" */
+	uint32	   *rids;			/* of these rows */
 	size_t		n;				/* number of rids */
 	size_t		room;			/* capacity of rids */
 	size_t		at;				/* the next rid to return */
@@ -78,7 +73,6 @@ resolver_create(const DeviceRows *dev)
 
 	resolver->env = env;
 	resolver->memory = dev->merged == 0 ? env->limit : env->limit / 2 / dev->merged;
-	resolver->chunk.base = &resolver->chunk_base;
 	return resolver;
 }
 
@@ -147,20 +141,7 @@ end_sorter(TieResolver *resolver)
  * ------------------------------------------------------------------------
  */
 
-static void
-add_group_rid(TieResolver *resolver, uint32 rid)
-{
-	if (resolver->n == resolver->room)
-	{
-		resolver->room = Max(2 * resolver->room, 1024);
-		resolver->rids = resolver->rids == NULL ?
-			MemoryContextAllocHuge(resolver->env->cxt, resolver->room * sizeof(uint32)) :
-			repalloc_huge(resolver->rids, resolver->room * sizeof(uint32));
-	}
-	resolver->rids[resolver->n++] = rid;
-}
-
-/* Copies a row of a group that may lie in several chunks, to the arena or the nested sort. */
+/* Adds a row to the group: copies it to the arena or the nested sort. */
 static void
 copy_row(TieResolver *resolver, MinimalTuple row)
 {
@@ -183,25 +164,14 @@ copy_row(TieResolver *resolver, MinimalTuple row)
 		return;
 	}
 	memcpy(copy, row, row->t_len);
-	add_group_rid(resolver, rid);
-}
-
-/* The next chunk may continue the group: copies its rows, which all lie in this chunk. */
-static void
-copy_group(TieResolver *resolver)
-{
-	size_t		n = resolver->n;
-
-	Assert(!resolver->open);
-	resolver->open = true;
-	resolver->from = &resolver->kept;
-	resolver->n = 0;
-	for (size_t i = 0; i < n; i++)
+	if (resolver->n == resolver->room)
 	{
-		uint32		rid = resolver->rids[i];
-
-		copy_row(resolver, (MinimalTuple) arena_at(&resolver->chunk, rid));
+		resolver->room = Max(2 * resolver->room, 1024);
+		resolver->rids = resolver->rids == NULL ?
+			MemoryContextAllocHuge(resolver->env->cxt, resolver->room * sizeof(uint32)) :
+			repalloc_huge(resolver->rids, resolver->room * sizeof(uint32));
 	}
+	resolver->rids[resolver->n++] = rid;
 }
 
 /* Orders the group, which is complete.  False if it has no rows. */
@@ -210,7 +180,6 @@ close_group(TieResolver *resolver)
 {
 	SortEnv    *env = resolver->env;
 
-	resolver->open = false;
 	if (resolver->sorting)
 	{
 		env->report.ties += resolver->sorter_rows;
@@ -221,18 +190,13 @@ close_group(TieResolver *resolver)
 	{
 		TieGroups	groups;
 
-		tie_groups_begin(&groups, env->tiebreak, resolver->from, resolver->rids);
+		tie_groups_begin(&groups, env->tiebreak, &resolver->kept, resolver->rids);
 		tie_groups_add(&groups, 0, resolver->n);
 		env->report.ties += tie_groups_end(&groups);
 		sort_env_note_memory(env, arena_used(&resolver->kept) + resolver->n * GROUP_ROW);
 	}
 	return resolver->n > 0;
 }
-
-/* ------------------------------------------------------------------------
- * Gathering
- * ------------------------------------------------------------------------
- */
 
 /*
  * Has the next row of the chunk this mark?  Also true if no row fits before the chunk's end:
@@ -279,12 +243,11 @@ check_last_row(DeviceRows *dev, RowStream *stream, const char *row)
 {
 	uint64		sum;
 
-	if (likely(stream->behind != 1) || row_is_whole(row, stream->end - row, &dev->secret, &sum))
+	if (likely(stream->behind != 1) || row_is_whole(row, stream->end - row, &dev->keys.secret, &sum))
 		return true;
 	stream->behind += stream->left;
 	stream->left = 0;
-	device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
-	device_rows_fail(dev);
+	device_rows_fail(dev, ROW_NOT_FROM_INPUT);
 	return false;
 }
 
@@ -294,12 +257,6 @@ gather_group(DeviceRows *dev, RowStream *stream)
 {
 	TieResolver *resolver = dev->resolver;
 
-	if (!resolver->open)
-	{
-		resolver->mark = row_mark(stream->next);
-		resolver->from = &resolver->chunk;
-		resolver->chunk_base = stream->end - device_shared->chunk_size;
-	}
 	do
 	{
 		MinimalTuple row;
@@ -309,10 +266,7 @@ gather_group(DeviceRows *dev, RowStream *stream)
 		row = device_rows_read(dev, stream);
 		if (row == NULL)
 			return false;
-		if (resolver->open)
-			copy_row(resolver, row);
-		else
-			add_group_rid(resolver, (uint32) (((char *) row - resolver->chunk_base) >> ARENA_UNIT_SHIFT));
+		copy_row(resolver, row);
 	} while (stream->behind > 0 && next_has_mark(stream, resolver->mark));
 	return true;
 }
@@ -337,24 +291,18 @@ next_rows_in_order(DeviceRows *dev, RowStream *stream)
 				continue;
 			return !dev->failed && close_group(resolver);
 		}
-		if (resolver->open)
-		{
-			if (!next_has_mark(stream, resolver->mark))
-				return check_last_row(dev, stream, stream->next) && close_group(resolver);
-		}
-		else
+		if (resolver->n == 0 && !resolver->sorting)
 		{
 			const char *behind = pass_single_rows(stream);
 
 			if (stream->left > 0)
 				return check_last_row(dev, stream, behind);
+			resolver->mark = row_mark(stream->next);
 		}
+		else if (!next_has_mark(stream, resolver->mark))
+			return check_last_row(dev, stream, stream->next) && close_group(resolver);
 		if (!gather_group(dev, stream))
 			return false;
-		if (stream->behind > 0)
-			return check_last_row(dev, stream, stream->next) && close_group(resolver);
-		if (!resolver->open)
-			copy_group(resolver);
 	}
 }
 
@@ -368,7 +316,7 @@ resolver_next(DeviceRows *dev, RowStream *stream)
 	for (;;)
 	{
 		if (resolver->at < resolver->n)
-			return (MinimalTuple) arena_at(resolver->from, resolver->rids[resolver->at++]);
+			return (MinimalTuple) arena_at(&resolver->kept, resolver->rids[resolver->at++]);
 		if (resolver->result != NULL)
 		{
 			if (result_next(resolver->result, RESULT_PLAIN, true, resolver->out))
@@ -392,7 +340,7 @@ resolver_unreturned(const DeviceRows *dev, uint64 *sum)
 		return 0;
 	for (size_t i = resolver->at; i < resolver->n; i++)
 	{
-		const char *row = arena_at(resolver->from, resolver->rids[i]);
+		const char *row = arena_at(&resolver->kept, resolver->rids[i]);
 
 		*sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
 	}

@@ -24,9 +24,7 @@
  * first rows is not that of all, and presorted input would fill one device after the other.
  *
  * Duplicates of a sort with distinct columns: where the keys are exact and many duplicates are
- * expected, each job drops its own, and only the kept rows are gathered.  They come back with
- * their keys and the number of their duplicates, by which the result is checked (check.c).
- * The merge of parts drops the other duplicates.
+ * expected, each job drops its own (check.c); the merge of parts drops the others.
  *
  * Draining: the devices' part of a sort ends early if there is no room anywhere, if a row is
  * longer than a chunk, or if a value has no place in the keys' layout.  If work_mem holds the
@@ -42,8 +40,7 @@
  */
 #include "postgres.h"
 
-#include "gpu/job_key.h"
-#include "gpu/job_route.h"
+#include "gpu/job.h"
 #include "gpu/row_mode.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -58,20 +55,14 @@
 /* A part must have room for this share of the rows of the part before it. */
 #define PART_LEAST			0.25
 
+/* The first part must have room for this multiple of the rows so far. */
+#define FIRST_LEAST			1.5
+
 /* If there is no room, a part asks for this share of the rows that it asked for before. */
 #define PART_LESS			0.9
 
 /* Rows whose keys are packed at a time. */
 #define SEND_BATCH			256
-
-static inline void
-put_chunk_key(char *chunk, int width, uint32 i, Key128 key)
-{
-	if (width == 64)
-		((uint64 *) chunk)[i] = (uint64) key;
-	else
-		((Key128 *) chunk)[i] = key;
-}
 
 /* ------------------------------------------------------------------------
  * Up
@@ -110,18 +101,20 @@ make_row_room(DeviceRows *dev, Size size)
 static inline void
 add_row(DeviceRows *dev, Key128 key, Size size)
 {
-	put_chunk_key(dev->up.chunk, dev->spec.key_width, dev->up.rows, key);
+	if (dev->spec.key_width == 64)
+		((uint64 *) dev->up.chunk)[dev->up.rows] = (uint64) key;
+	else
+		((Key128 *) dev->up.chunk)[dev->up.rows] = key;
 	if (dev->marked)
 	{
 		row_set_mark(dev->up.next, (uint64) (key >> 64), (uint64) key);
 		if (dev->spec.drop)
-			dev->keys.sum += dev->spec.key_width == 64 ?
-				key_hash(&dev->keys.secret, (uint64) key >> dev->keys.cut) :
+			dev->keys.sum += dev->spec.key_width == 64 ? key_hash(&dev->keys.secret, (uint64) key >> dev->keys.cut) :
 				key_hash128(&dev->keys.secret, key >> dev->keys.cut);
 	}
 	((uint32 *) (dev->up.chunk + dev->up.words_at))[dev->up.rows] =
 		(uint32) (dev->units - dev->base);
-	dev->sum += row_set_checksum(dev->up.next, &dev->secret);
+	dev->sum += row_set_checksum(dev->up.next, &dev->keys.secret);
 	dev->up.rows++;
 	dev->rows++;
 	dev->units += size >> 3;
@@ -136,25 +129,19 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 	RowForm		form;
 	SinkAnswer	room;
 	Key128		key;
+	bool		fits;
 
 	row_measure(sink->env->writer, slot, &form);
-	if (dev->spec.key_width == 64)
-	{
-		uint64		key64;
-
-		if (unlikely(!device_row_key64(&dev->layout, keybuf, &sink->env->keys, slot->tts_values,
-									   slot->tts_isnull, &key64)))
-			return SINK_FULL;
-		key = key64;
-	}
-	else if (unlikely(!device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values,
-									  slot->tts_isnull, &key)))
+	fits = dev->spec.key_width == 64 ?
+		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 64, &key) :
+		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 128, &key);
+	if (unlikely(!fits))
 		return SINK_FULL;
 	room = make_row_room(dev, form.room);
 	if (unlikely(room != SINK_TAKEN))
 	{
 		if (room == SINK_FAILED)
-			device_rows_fail(dev);
+			device_rows_fail(dev, NULL);
 		return room;
 	}
 	add_row(dev, key, row_write(sink->env->writer, slot, &form, dev->up.next));
@@ -195,16 +182,11 @@ SinkAnswer
 sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+	SinkAnswer	answer = *done == 0 && page->direct ? put_direct_rows(dev, page, done) : SINK_TAKEN;
 
-	if (*done == 0 && page->direct)
-	{
-		SinkAnswer	answer = put_direct_rows(dev, page, done);
-
-		if (unlikely(answer == SINK_FAILED))
-			device_rows_fail(dev);
-		return answer;
-	}
-	return SINK_TAKEN;
+	if (unlikely(answer == SINK_FAILED))
+		device_rows_fail(dev, NULL);
+	return answer;
 }
 
 /* Sends the rows of the batch, in input order; false if one has no room, or the device failed. */
@@ -251,7 +233,7 @@ close_part(DeviceRowsSink *sink)
 		return;
 	if (dev->rows == 0)
 	{
-		device_rows_end(dev);
+		device_rows_end(dev, false);
 		return;
 	}
 	dlist_push_tail(&sink->closed, &dev->part);
@@ -271,7 +253,7 @@ oldest_to_run(DeviceRowsSink *sink, Runs *runs)
 	dlist_delete(&dev->part);
 	sink->nclosed--;
 	/* the caller needs its room now */
-	device_rows_return(dev);
+	device_rows_end(dev, true);
 	return !failed;
 }
 
@@ -291,22 +273,16 @@ part_like(const DeviceRows *other)
 	return dev;
 }
 
-/*
- * Opens the part's job for the expected rows, at least as many as the part before it has
- * (rows_before); for fewer if there is no room.
- */
+/* Opens the part's job for this number of rows; for fewer, but at least for "least", if there is no room. */
 static bool
-open_part_job(DeviceRows *dev, double rows_before, double row_bytes)
+open_part_job(DeviceRows *dev, double rows, double least, double row_bytes)
 {
-	double		rows = Max(dev->expected * PART_MARGIN, rows_before);
-	DeviceState why;
+	DeviceState why = DEVICE_STATE_FULL;
 
-	for (; rows >= rows_before * PART_LEAST; rows *= PART_LESS)
+	for (; rows >= least && why == DEVICE_STATE_FULL; rows *= PART_LESS)
 	{
-		if (device_rows_open_job(dev, rows, row_bytes, &why))
+		if (device_rows_open_job(dev, rows, row_bytes, 0, &why))
 			return true;
-		if (why != DEVICE_STATE_FULL)
-			return false;
 	}
 	return false;
 }
@@ -321,32 +297,26 @@ device_rows_next_part(Sink *base, Runs *runs)
 	double		row_bytes = rows == 0 ? 0 : (full->units << 3) / rows;
 	SortReport *report = &full->env->report;
 	DeviceRows *next;
-	bool		opened;
+	double		wanted;
+	SinkAnswer	answer = SINK_FULL;
 
 	if (!full->full || rows == 0)
 		return SINK_FULL;
 	next = part_like(full);
-	opened = sink->nclosed + 1 < PARTS_AT_ONCE * device_shared->ndevices &&
-		open_part_job(next, rows, row_bytes);
-	if (!opened && dlist_is_empty(&sink->closed) && device_rows_fit_memory(full, runs))
+	wanted = Max(next->expected * PART_MARGIN, rows);
+	if (sink->nclosed + 1 < PARTS_AT_ONCE * device_shared->ndevices &&
+		open_part_job(next, wanted, rows * PART_LEAST, row_bytes))
+		answer = SINK_TAKEN;
+	/* a single part that memory holds stays open: the sorter drains it */
+	if (answer == SINK_TAKEN || !dlist_is_empty(&sink->closed) || !device_rows_fit_memory(full, runs))
+		close_part(sink);
+	while (answer == SINK_FULL && !dlist_is_empty(&sink->closed))
+		answer = !oldest_to_run(sink, runs) ? SINK_FAILED :
+			open_part_job(next, wanted, rows * PART_LEAST, row_bytes) ? SINK_TAKEN : SINK_FULL;
+	if (answer != SINK_TAKEN)
 	{
 		pfree(next);
-		return SINK_FULL;
-	}
-	close_part(sink);
-	while (!opened && !dlist_is_empty(&sink->closed))
-	{
-		if (!oldest_to_run(sink, runs))
-		{
-			pfree(next);
-			return SINK_FAILED;
-		}
-		opened = open_part_job(next, rows, row_bytes);
-	}
-	if (!opened)
-	{
-		pfree(next);
-		return SINK_FULL;
+		return answer;
 	}
 	sink->dev = next;
 	report->parts += report->parts == 0 ? 2 : 1;
@@ -400,16 +370,11 @@ device_rows_sink_end(Sink *base)
 	DeviceRowsSink *sink = (DeviceRowsSink *) base;
 
 	while (!dlist_is_empty(&sink->closed))
-		device_rows_end(dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed)));
+		device_rows_end(dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed)), false);
 	if (sink->dev != NULL)
-		device_rows_end(sink->dev);
+		device_rows_end(sink->dev, false);
 	pfree(sink);
 }
-
-/* ------------------------------------------------------------------------
- * Finishing
- * ------------------------------------------------------------------------
- */
 
 /* SinkMethods.finish() */
 static SortResult *
@@ -436,66 +401,33 @@ static const SinkMethods device_rows_methods = {
  * ------------------------------------------------------------------------
  */
 
-/* Opens the first part's job; for fewer rows if the device has no room for all. */
-static bool
-open_first_job(DeviceRows *dev)
-{
-	double		n = dev->batch->keybuf.n;
-	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
-	double		rows = device_rows_ahead(dev, n, row_bytes);
-	DeviceState why;
-
-	for (;;)
-	{
-		if (device_rows_open_job(dev, rows, row_bytes, &why))
-			return true;
-		if (why != DEVICE_STATE_FULL || rows < 3 * n)
-			return false;
-		rows /= 2;
-	}
-}
-
 /* Opens a job for the batch's rows and the following ones; NULL if that does not pay. */
 static DeviceRows *
 open_rows(SortEnv *env, Batch *batch)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
+	double		n = keybuf->n;
+	double		row_bytes = arena_used(&batch->arena) / n;
 	double		rows = device_rows_expected(env, keybuf);
+	double		ahead;
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 
 	dev->env = env;
 	dev->batch = batch;
 	/* 4-byte keys travel in 8 bytes, with a value for NULL */
-	if (device_layout_choose(&dev->layout, keybuf, 64) &&
+	if (device_layout_choose(&dev->layout, keybuf, true) &&
 		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,
 						  &dev->facts, &dev->decision))
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
 		dev->expected = rows;
-		if (open_first_job(dev))
+		ahead = device_rows_ahead(dev, n, row_bytes);
+		if (open_part_job(dev, ahead, Min(ahead, n * FIRST_LEAST), row_bytes))
 			return dev;
 	}
 	pfree(dev);
 	return NULL;
-}
-
-/* May the rows go to a device at all? */
-static bool
-rows_may_move(const SortEnv *env, const Batch *batch)
-{
-	const Arena *arena = &batch->arena;
-
-	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->keybuf.n == 0)
-		return false;
-	/* the longest row and its key must fit a chunk */
-	for (uint32 c = 0; c < arena->nowned; c++)
-	{
-		if (arena->chunks[c].buf.size > device_shared->chunk_size / 2 &&
-			arena->chunks[c].buf.size > ARENA_CHUNK_SIZE)
-			return false;
-	}
-	return env->spec.can_rerun(env->spec.can_rerun_arg);
 }
 
 Sink *
@@ -514,8 +446,12 @@ sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
 Sink *
 device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 {
-	DeviceRows *dev = rows_may_move(env, batch) ? open_rows(env, batch) : NULL;
+	DeviceRows *dev;
 
+	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->keybuf.n == 0 ||
+		!env->spec.can_rerun(env->spec.can_rerun_arg))
+		return NULL;
+	dev = open_rows(env, batch);
 	if (dev == NULL)
 		return NULL;
 	sort_env_note_memory(env, batch_held(batch));
@@ -525,7 +461,7 @@ device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: rows stay on the host: %s",
 								 dev->job->failed ? dev->job->why : "a row is longer than a chunk")));
-		device_rows_end(dev);
+		device_rows_end(dev, false);
 		*allowed = false;
 		return NULL;
 	}

@@ -77,30 +77,6 @@ run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, doub
 	return status;
 }
 
-bool
-order_records(SortEnv *env, SortProblem *problem, Size held)
-{
-	const Algorithm *algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-	Size		scratch;
-	SortStatus	status;
-
-	problem->team = sort_threads(problem->n, env->spec.participants);
-	problem->interrupted = sort_threads_interrupted;
-	problem->interrupted_arg = problem->team;
-	scratch = algorithm->kernel->scratch_bytes(problem);
-	if (held + env->recs.requested + scratch > env->limit)
-	{
-		sort_threads_release();
-		return false;
-	}
-	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
-	problem->scratch = env->scratch.ptr;
-	sort_env_note_memory(env, held);
-	status = algorithm->kernel->run(problem);
-	sort_threads_ended(status, algorithm->name);
-	return true;
-}
-
 /* Does the scratch of the kernel fit the sort's memory? */
 static bool
 scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,

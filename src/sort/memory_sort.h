@@ -47,13 +47,6 @@ typedef enum OrderFlags
  */
 extern void order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted);
 
-/*
- * Sorts records that the caller has made, with the radix sort and this process's threads.
- * held: bytes that the caller holds in addition to env->recs.  False if work_mem has no room
- * for scratch.
- */
-extern bool order_records(SortEnv *env, SortProblem *problem, Size held);
-
 /* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
 extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, ResultSpace *space);
 

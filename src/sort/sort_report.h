@@ -54,7 +54,6 @@ typedef struct SortReport
 		ReportDevice used[REPORT_DEVICES];	/* by first use; sorts in parts */
 	}			device;
 	int			parts;			/* parts of a sort in parts */
-	int			parts_here;		/* parts that the CPU sorted */
 	bool		sorted;			/* facts and decision are set */
 	RouteFacts	facts;			/* facts of the last kernel run */
 	RouteDecision decision;		/* decision for the last kernel run */

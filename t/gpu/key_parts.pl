@@ -130,7 +130,7 @@ for my $keys ('k', 'w', 'nk', 'nk DESC NULLS LAST', 'heavy, dup')
 		qr/gpu radix.*keys only.*, \d+ runs of keys merged.*Sort Device/s, "runs of keys by a device: $keys");
 }
 
-# faults: another device or the CPU sorts the part, and the other parts go on
+# faults: the CPU sorts all keys
 for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down',
 	'corrupt')
 {
@@ -148,13 +148,20 @@ for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down'
 	device_unused($node, "after $f");
 }
 like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"),
-	qr/^Sort Route: cpu radix: .* parts, \d+ sorted on the CPU$/m, 'the CPU sorts a part that finds no device memory');
+	qr/^Sort Route: cpu radix: (?!.* parts).*device failed/m, 'no device memory for a part: the CPU sorts');
+device_ready($node, 'after no memory');
+{
+	my $before = fallbacks($node);
 
-# the device process is killed when the first chunk of a part has come: the CPU sorts the part, and only the rows behind
-# that chunk follow
+	value("SET gpusort.device_fault = error_sort; EXPLAIN (ANALYZE) SELECT id, k FROM t ORDER BY k");
+	is(fallbacks($node), $before + 1, 'a sort in parts that fails is counted once');
+	device_ready($node, 'counted once');
+}
+
+# the device process is killed when the first chunk of a part has come
 for my $case ([ order_sum('SELECT id, k FROM t ORDER BY k', 'id') ],
 	[ "SELECT device_lines('SELECT id, k FROM t ORDER BY k')",
-		qr/^Sort Route: (?!cpu).*3 parts, 3 sorted on the CPU$/m ])
+		qr/^Sort Route: cpu radix: (?!.* parts).*device failed/m ])
 {
 	my ($q, $want) = @$case;
 	my $bytes = value('SELECT sum(bytes_down) FROM gpusort_device_stat');
@@ -164,7 +171,7 @@ for my $case ([ order_sum('SELECT id, k FROM t ORDER BY k', 'id') ],
 		. ' FROM gpusort_device_stat'), 'a chunk has come');
 	next_device_process($node, kill_device_process($node, 'a chunk has come'), 'a chunk has come');
 	$want //= quotemeta(value('SET gpusort.enable = off; ' . $q =~ s/BY k/BY k, id/r));
-	like($s->query('SELECT 1'), qr/$want.*\n1$/s, 'a chunk has come: the part is continued');
+	like($s->query('SELECT 1'), qr/$want.*\n1$/s, 'a chunk has come: the CPU sorts');
 	$s->quit;
 	device_unused($node, 'a chunk has come');
 }
@@ -221,24 +228,6 @@ if ($fake)
 	$s->query('SELECT 1');
 	$s->quit;
 	device_unused($node, 'a device is taken');
-}
-
-# keys that fit one device go to several if their reported costs are so high that it pays
-if ($fake)
-{
-	for my $case ([ 1, 0 ], [ 3000, 3 ])
-	{
-		my ($times, $devices) = @$case;
-
-		$node->append_conf('postgresql.conf', 'gpusort.device_memory = 256MB');
-		$ENV{GPUSORT_CPU_ABI_RADIX_TIMES} = $times;
-		$node->restart;
-		device_ready($node, "$times times");
-		my $lines = value("SELECT device_lines('SELECT k FROM t WHERE id % 1 = 0 ORDER BY k')");
-		my @on = $lines =~ /Sort Device (\d): parts/g;
-		is(scalar @on, $devices, "devices that are $times times slower: on $devices devices") or diag($lines);
-		device_unused($node, "$times times");
-	}
 }
 
 $node->stop;

@@ -26,9 +26,7 @@
  *						sorts of at least this number of rows, allocations of at
  *						least this size, context_create() on the device of this
  *						number block until the setting is changed
- *		JOB_TIMES, RADIX_TIMES
- *						factors on the reported costs of a job's hand-over and
- *						of gpu_radix
+ *		JOB_TIMES		factor on the reported cost of a job's hand-over
  *		COPY_TIMES, SORT_TIMES
  *						factors on the device clock's times of copies and sorts
  *		OTHERS			MB of each device that other programs use; a context
@@ -404,8 +402,6 @@ costs(const GpusortContext *ctx, GpusortCosts *out)
 	(void) ctx;
 	*out = gpusort_costs_h200;
 	out->job_us *= (double) cpu_abi_setting("GPUSORT_CPU_ABI_JOB_TIMES", 1);
-	for (size_t k = 0; k < sizeof(out->radix) / sizeof(double); k++)
-		(&out->radix[0][0][0])[k] *= (double) cpu_abi_setting("GPUSORT_CPU_ABI_RADIX_TIMES", 1);
 }
 
 static const GpusortCudaApi api = {

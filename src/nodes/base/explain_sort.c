@@ -128,8 +128,6 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 		appendStringInfoString(&buf, ", keys only");
 	if (report->parts > 0)
 		appendStringInfo(&buf, ", %d parts", report->parts);
-	if (report->parts_here > 0)
-		appendStringInfo(&buf, ", %d sorted on the CPU", report->parts_here);
 	if (report->runs > 0)
 		appendStringInfo(&buf, report->key_runs ? ", %d %s of keys merged" : ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");

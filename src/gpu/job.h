@@ -1,0 +1,111 @@
+/*
+ * job.h
+ *	  What jobs of both modes share: the decision for a GPU, the report, keys in memory.
+ */
+#ifndef GPUSORT_GPU_JOB_H
+#define GPUSORT_GPU_JOB_H
+
+#include "cost/cost.h"
+#include "gpu/gpu.h"
+#include "key/key.h"
+#include "store/store.h"
+
+/* ------------------------------------------------------------------------
+ * gpu_route.c: whether a sort uses a GPU, and what EXPLAIN and the progress view show of it
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Is a GPU the best choice?  Both functions set *facts.  If true, *decision has the GPU's
+ * algorithm; otherwise facts->device and facts->gpu.why_not are the reason.
+ *
+ * device_route_keys: for the keys (and rids) of n rows in this layout and width; the key
+ * buffer has some or all of the rows.  key_range is the number of possible keys, 0 if it is
+ * not known.  device_route_rows: for whole rows.
+ */
+extern bool device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
+							  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
+							  RouteDecision *decision);
+extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
+							  int key_width, double rows, RouteFacts *facts,
+							  RouteDecision *decision);
+
+/*
+ * Chooses the GPU's algorithm for the rows of a parallel sort, before the first one comes.
+ * The caller has already decided for the GPU.  False if there is no suitable algorithm.
+ */
+extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
+								  int key_width, double rows, RouteFacts *facts,
+								  RouteDecision *decision);
+
+/* Expected number of rows of the sort, without those that have left the key buffer. */
+extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
+
+/* Samples the buffered keys.  Do they look presorted, ascending or descending?  seen may be NULL. */
+extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen);
+
+/* Updates the progress view after the job was opened, or has grown. */
+extern void device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec);
+
+/*
+ * Reports a job, whose first chunk has come back, for EXPLAIN, and teaches the cost model.
+ * rows are those of the sort or part that the report shows; at_once: all of them were known
+ * when the job was opened.
+ */
+extern void device_report_job(SortEnv *env, const DeviceJob *job, const RouteFacts *facts,
+							  const RouteDecision *decision, uint64 rows, bool at_once);
+
+/* Adds a part of this number of rows to the report of the job's device. */
+extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
+
+/* Counts a failure of the device.  This sort does not try a device again. */
+extern void device_note_failure(SortEnv *env, const Algorithm *algorithm);
+
+/* ------------------------------------------------------------------------
+ * Keys of a job in memory: their places and checksums
+ * ------------------------------------------------------------------------
+ */
+
+/* Runs LOOP(type), a loop over an array of keys of this width. */
+#define BY_KEY_WIDTH(width, LOOP) \
+	do { \
+		if ((width) == 32) \
+			LOOP(uint32); \
+		else if ((width) == 64) \
+			LOOP(uint64); \
+		else \
+			LOOP(Key128); \
+	} while (0)
+
+/*
+ * A key's part of a checksum.  It must not be linear in the key: otherwise keys 1, 2, 3 and
+ * 2, 2, 2 would have the same checksum.
+ */
+static inline uint64
+key_hash(const JobSecret *secret, uint64 key)
+{
+	uint64		hash = job_secret_mix(secret, key);
+
+	return hash ^ hash >> 32;
+}
+
+static inline uint64
+key_hash128(const JobSecret *secret, Key128 key)
+{
+	uint64		hash = job_secret_mix(secret, (uint64) key) + (uint64) (key >> 64) * secret->high_factor;
+
+	return hash ^ hash >> 32;
+}
+
+/* Key i of an array of keys. */
+static inline Key128
+device_key_at(const char *keys, int width, size_t i)
+{
+	if (width == 32)
+		return ((const uint32 *) keys)[i];
+	if (width == 64)
+		return ((const uint64 *) keys)[i];
+	return ((const Key128 *) keys)[i];
+}
+
+#endif							/* GPUSORT_GPU_JOB_H */
