@@ -11,14 +11,11 @@
  * A row that equals the cutoff is rejected, because it came later.  This makes the sort
  * stable.  Unequal normalized keys decide, also inexact ones.  If keys are equal, but
  * inexact, or not all key columns are buffered, the comparator compares the row with the
- * cutoff row.  Keys that cost more than a comparison are made only for rows that are kept.
+ * cutoff row.  A column that only the comparator orders is compared by its value.  Keys that
+ * cost more than a comparison are made only for rows that are kept.
  *
  * Of a heap page that has many more rows than wanted, only the rows that are among the
  * first rows of the page are taken.  So ascending and descending input store few rows.
- *
- * If the comparator may be needed, the first batch with many more rows than wanted is the
- * last one.  From there on rows are inserted into their order (top_rows.c), until memory
- * is full.
  *
  * Where each row sorts before all earlier rows, nearly every row would be stored for a
  * while.  If the input can be read from its end, it gives an early cutoff: the last
@@ -38,28 +35,20 @@
 #include "sort/sort_internal.h"
 
 /*
- * Number of buffered rows at which unwanted rows are dropped, or insertion begins.  Until there
- * is a cutoff all rows are stored, so few rows suffice for the first one.
+ * Bytes of rows from which on unwanted rows are dropped as soon as there are twice the
+ * wanted number: touching more memory would cost more than dropping.
+ */
+#define BOUNDED_CUT_BYTES	((Size) 4 * 1024 * 1024)
+
+/*
+ * Number of buffered rows at which unwanted rows are dropped.  Until there is a cutoff all
+ * rows are stored, so few rows suffice for the first one.  Comparisons cost more than
+ * sorting often.
  */
 static inline size_t
 trigger(const BoundedSink *sink)
 {
-	return Max(2 * sink->wanted, sink->insert ? 0 : sink->have_cutoff ? 1024 : 128);
-}
-
-/* Compares column c of a row with the cutoff; > 0: the row sorts behind. */
-static inline int
-compare_cutoff(const BoundedSink *sink, int c, bool null, uint64 normkey)
-{
-	if (unlikely(null || sink->cutoff_null[c]))
-	{
-		if (null && sink->cutoff_null[c])
-			return 0;
-		return null != sink->base.batch->keybuf.cols[c].nulls_first ? 1 : -1;
-	}
-	if (normkey == sink->cutoff[c])
-		return 0;
-	return normkey > sink->cutoff[c] ? 1 : -1;
+	return Max(2 * sink->wanted, sink->cutoff_compared[0] ? 32 : sink->have_cutoff ? 1024 : 128);
 }
 
 /* Finds the index of a row id in the key buffer, whose row ids ascend. */
@@ -97,9 +86,7 @@ first_limit(const BoundedSink *sink)
 {
 	uint64		limit = PG_UINT64_MAX;
 
-	if (sink->top.on)
-		(void) top_rows_limit(&sink->top, &limit);
-	else if (sink->have_cutoff && !sink->cutoff_null[0])
+	if (sink->have_cutoff && !sink->cutoff_null[0])
 		limit = sink->cutoff[0];
 	if (sink->shared_cutoff != NULL)
 		limit = Min(limit, pg_atomic_read_u64(sink->shared_cutoff));
@@ -113,6 +100,7 @@ set_cutoff(BoundedSink *sink, uint32 last)
 	SortEnv    *env = sink->base.env;
 	KeyBuffer  *keybuf = &sink->base.batch->keybuf;
 	size_t		i = find_rid(keybuf, last);
+	bool		null;
 
 	/* keys of later rows must be comparable with the cutoff */
 	keybuf_freeze(keybuf);
@@ -132,6 +120,7 @@ set_cutoff(BoundedSink *sink, uint32 last)
 		bulk_reserve(env->bulk, &sink->cutoff_row, row->t_len, 0);
 		memcpy(sink->cutoff_row.ptr, row, row->t_len);
 		env->sink_bytes = sink->cutoff_row.requested;
+		sink->cutoff_value = tiebreak_first_value(env->tiebreak, sink->cutoff_row.ptr, &null);
 	}
 	sink->have_cutoff = true;
 	sink->early_cutoff = false;
@@ -158,88 +147,69 @@ cut(BoundedSink *sink)
 	progress_phase(&env->progress, PROGRESS_INGEST);
 }
 
-/* Is the row in the slot unwanted, by the cutoff or by the shared cutoff? */
-static inline bool
-rejects(const BoundedSink *sink, TupleTableSlot *slot)
+/*
+ * Compares a row with the cutoff: > 0 if it is not wanted, < 0 if it is wanted, 0 if whole
+ * rows must be compared.  The row is in the slot, or row i of a page if slot is NULL.
+ */
+static pg_attribute_always_inline int
+compare_cutoff(const BoundedSink *sink, TupleTableSlot *slot, const PageKeys *page, PageKeyPointers where, int i)
 {
 	const KeyBuffer *keybuf = &sink->base.batch->keybuf;
 	const KeyWriter *keys = &sink->base.env->keys;
-	bool		equal = keybuf->complete;
 
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
-		bool		null = slot->tts_isnull[col->att];
+		bool		null = slot != NULL ? slot->tts_isnull[col->att] : where[c][i] == NULL;
 		bool		inexact = sink->cutoff_inexact[c];
 		uint64		normkey;
+		Datum		value;
 		int			cmp;
 
+		if (null || sink->cutoff_null[c])
+		{
+			if (!sink->have_cutoff)
+				return -1;
+			if (null != sink->cutoff_null[c])
+				return null != col->nulls_first ? 1 : -1;
+			continue;
+		}
+		value = slot != NULL ? slot->tts_values[col->att] : page_datum(where[c][i], page->byval_len[c]);
 		if (sink->cutoff_compared[c])
 		{
-			equal = false;
-			break;
+			if (!sink->have_cutoff)
+				return -1;
+			cmp = c == 0 ? tiebreak_compare_first(sink->base.env->tiebreak, value, sink->cutoff_value) : 0;
+			if (cmp != 0 || c > 0)
+				return cmp;
+			continue;
 		}
-		normkey = null ? 0 : normkey_of_value(col, keys->makers[c], slot->tts_values[col->att], &inexact);
-		if (!null && unlikely(key_normkey_unplaced(col, normkey)))
-		{
-			equal = false;
-			break;
-		}
-		if (c == 0 && sink->shared_cutoff != NULL && !null && normkey > pg_atomic_read_u64(sink->shared_cutoff))
-			return true;
+		normkey = normkey_of_value(col, keys->makers[c], value, &inexact);
+		if (unlikely(key_normkey_unplaced(col, normkey)))
+			return sink->have_cutoff ? 0 : -1;
+		if (c == 0 && sink->shared_cutoff != NULL && normkey > pg_atomic_read_u64(sink->shared_cutoff))
+			return 1;
 		if (!sink->have_cutoff)
-			return false;
-		cmp = compare_cutoff(sink, c, null, normkey);
-		if (cmp != 0)
-			return cmp > 0;
-		if (inexact && !null)
-		{
-			equal = false;
-			break;
-		}
-	}
-	if (!sink->have_cutoff)
-		return false;
-	if (equal)
-		return !sink->early_cutoff;
-	return tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr) >= (sink->early_cutoff ? 1 : 0);
-}
-
-/*
- * Compares row i of a page with the cutoff by normalized keys: > 0 if it is not
- * wanted, < 0 if it is wanted, 0 if the keys do not decide.
- */
-static inline int
-compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPointers where, int i)
-{
-	const KeyBuffer *keybuf = &sink->base.batch->keybuf;
-
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyBufferColumn *col = &keybuf->cols[c];
-		const char *p = where[c][i];
-		bool		inexact = sink->cutoff_inexact[c];
-		uint64		normkey = 0;
-		int			cmp;
-
-		if (sink->cutoff_compared[c])
-			return 0;
-		if (p != NULL)
-		{
-			normkey = normkey_at(col, sink->base.env->keys.makers[c], col->kind, col->flip, p,
-								 keys->byval_len[c], &inexact);
-			if (unlikely(key_normkey_unplaced(col, normkey)))
-				return 0;
-		}
-		cmp = compare_cutoff(sink, c, p == NULL, normkey);
-		if (cmp != 0)
-			return cmp;
-		if (inexact && p != NULL)
+			return -1;
+		if (normkey != sink->cutoff[c])
+			return normkey > sink->cutoff[c] ? 1 : -1;
+		if (inexact)
 			return 0;
 	}
 	if (!keybuf->complete)
 		return 0;
 	return sink->early_cutoff ? -1 : 1;
+}
+
+/* Is the row in the slot unwanted, by the cutoff or by the shared cutoff? */
+static inline bool
+rejects(const BoundedSink *sink, TupleTableSlot *slot)
+{
+	int			cmp = compare_cutoff(sink, slot, NULL, NULL, 0);
+
+	if (cmp == 0)
+		cmp = tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr) + !sink->early_cutoff;
+	return cmp > 0;
 }
 
 /* Are there so many rows that unwanted ones are dropped? */
@@ -251,22 +221,6 @@ has_many(const BoundedSink *sink)
 
 	return bound > 0 && (batch->keybuf.n >= trigger(sink) ||
 						 (batch->keybuf.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES));
-}
-
-/* Changes from the batch to insertion if it has many rows, or more than wanted and no memory. */
-static inline void
-begin_insertion(BoundedSink *sink)
-{
-	SortEnv    *env = sink->base.env;
-	Batch	   *batch = sink->base.batch;
-	Sorted		sorted;
-
-	if (likely(!sink->insert || sink->top.on) ||
-		!(has_many(sink) || (batch_taken(batch) > batch->limit && batch->keybuf.n > sink->wanted)))
-		return;
-	order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
-	top_rows_begin(&sink->top, env, batch, sorted.rids);
-	progress_phase(&env->progress, PROGRESS_INGEST);
 }
 
 /* Memory is full: drops unwanted rows.  False if that frees too little. */
@@ -291,44 +245,12 @@ has_memory(BoundedSink *sink)
 	return likely(batch_taken(sink->base.batch) <= sink->base.batch->limit) || cut_to_make_room(sink);
 }
 
-/* Drops unwanted rows if there are many more than wanted. */
+/* Drops unwanted rows if there are many more than wanted and another row comes. */
 static inline void
 cut_if_many(BoundedSink *sink)
 {
-	if (unlikely(has_many(sink)) && !sink->insert)
+	if (unlikely(has_many(sink)))
 		cut(sink);
-}
-
-/* Shares the limit of the inserted rows. */
-static inline void
-share_top_limit(BoundedSink *sink)
-{
-	uint64		limit;
-
-	if (unlikely(sink->shared_cutoff != NULL) && top_rows_limit(&sink->top, &limit))
-		share_cutoff(sink, limit);
-}
-
-void
-sink_bounded_buffer_keys(BoundedSink *sink)
-{
-	if (sink->top.on)
-		top_rows_buffer_keys(&sink->top);
-}
-
-/* Changes from insertion to a batch, which may be written as runs. */
-static void
-change_to_batch(BoundedSink *sink)
-{
-	TopRows    *top = &sink->top;
-
-	sink->insert = false;
-	top_rows_buffer_keys(top);
-	if (top->n == top->bound)
-		set_cutoff(sink, top_rows_last(top));
-	top_rows_end(top);
-	if (!sink->have_cutoff)
-		sink->base.env->sink_bytes = 0;
 }
 
 bool
@@ -338,13 +260,7 @@ sink_bounded_early_cutoff(BoundedSink *sink)
 	Batch	   *batch = sink->base.batch;
 	Sorted		sorted;
 
-	/*
-	 * With a cutoff, rows are compared with it and not inserted: nearly all
-	 * of them sort behind it.
-	 */
-	if (sink->top.on)
-		change_to_batch(sink);
-	else if (batch->keybuf.n >= sink->wanted)
+	if (batch->keybuf.n >= sink->wanted)
 	{
 		order_batch(env, batch, NULL, ORDER_KEEP_KEYS, &sorted);
 		set_cutoff(sink, sorted.rids[sink->wanted - 1]);
@@ -367,19 +283,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 	BoundedSink *bounded = (BoundedSink *) sink;
 	Batch	   *batch = sink->batch;
 
-	begin_insertion(bounded);
-	if (bounded->top.on)
-	{
-		if (unlikely(bounded->shared_cutoff != NULL) && rejects(bounded, slot))
-			return SINK_TAKEN;
-		if (likely(top_rows_put_slot(&bounded->top, slot) == TOP_TAKEN))
-		{
-			share_top_limit(bounded);
-			return SINK_TAKEN;
-		}
-		change_to_batch(bounded);
-	}
-
+	cut_if_many(bounded);
 	if ((bounded->have_cutoff || bounded->shared_cutoff != NULL) && rejects(bounded, slot))
 		return SINK_TAKEN;
 	if (!has_memory(bounded))
@@ -387,7 +291,6 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 	if (unlikely(!batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)) &&
 		!(cut_to_make_room(bounded) && batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)))
 		return SINK_FULL;
-	cut_if_many(bounded);
 	return SINK_TAKEN;
 }
 
@@ -397,14 +300,8 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 	Batch	   *batch = sink->base.batch;
 	int			cmp;
 
-	begin_insertion(sink);
-	if (sink->top.on)
-	{
-		if (likely(top_rows_put_page(&sink->top, page, i, where) == TOP_TAKEN))
-			return SINK_TAKEN;
-		change_to_batch(sink);
-	}
-	cmp = sink->have_cutoff ? compare_on_page(sink, &page->keys, where, i) : -1;
+	cut_if_many(sink);
+	cmp = sink->have_cutoff ? compare_cutoff(sink, NULL, &page->keys, where, i) : -1;
 	if (cmp > 0)
 		return SINK_TAKEN;
 	if (cmp == 0 || !page->direct)
@@ -419,7 +316,6 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 	if (unlikely(!batch_put_page_row(batch, &sink->base.env->keys, page, i, where)) &&
 		!(cut_to_make_room(sink) && batch_put_page_row(batch, &sink->base.env->keys, page, i, where)))
 		return SINK_FULL;
-	cut_if_many(sink);
 	return SINK_TAKEN;
 }
 
@@ -439,7 +335,7 @@ take_page(BoundedSink *sink, RowPage *page)
 	Batch	   *batch = sink->base.batch;
 	size_t		bound = sink->wanted;
 
-	return !sink->have_cutoff && !sink->top.on && page->direct && !page_has_many(sink, page->n) &&
+	return !sink->have_cutoff && page->direct && !page_has_many(sink, page->n) &&
 		(bound == 0 || batch->keybuf.n + page->n < trigger(sink)) &&
 		batch_put_page(batch, &sink->base.env->keys, page);
 }
@@ -575,8 +471,6 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 		}
 	}
 	*done = page->n;
-	if (bounded->top.on)
-		share_top_limit(bounded);
 	return SINK_TAKEN;
 }
 
@@ -587,8 +481,6 @@ bounded_spill(Sink *sink, Runs *runs)
 	SortEnv    *env = sink->env;
 	Sorted		sorted;
 
-	/* rows of runs and inserted rows would not be merged */
-	bounded->insert = false;
 	order_batch(env, sink->batch, NULL, bounded->wanted > 0 ? ORDER_KEEP_KEYS : ORDER_PLAIN, &sorted);
 	if (bounded->wanted > 0 && sorted.n >= bounded->wanted)
 	{
@@ -607,16 +499,6 @@ bounded_spill(Sink *sink, Runs *runs)
 static SortResult *
 bounded_finish(Sink *sink, ResultSpace *space)
 {
-	TopRows    *top = &((BoundedSink *) sink)->top;
-	Sorted		sorted;
-
-	if (top->on)
-	{
-		progress_phase(&sink->env->progress, PROGRESS_SORT);
-		top_rows_order(top, &sorted);
-		batch_free_keys(sink->batch, sink->env->bulk);
-		return result_rows_begin(&space->memory, sink->env, &sink->batch->arena, sorted.rids, sorted.n);
-	}
 	return order_result(sink->env, sink->batch, NULL, space);
 }
 
@@ -627,7 +509,6 @@ bounded_end(Sink *sink)
 
 	bulk_free(sink->env->bulk, &bounded->cutoff_row);
 	bulk_free(sink->env->bulk, &bounded->kept);
-	top_rows_end(&bounded->top);
 }
 
 static const SinkMethods bounded_methods = {
@@ -647,9 +528,9 @@ sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint
 	sink->wanted = env->bound;
 	sink->have_cutoff = false;
 	sink->early_cutoff = false;
+	memset(sink->cutoff_null, false, sizeof(sink->cutoff_null));
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
 		sink->cutoff_compared[c] = key_traits[sink->base.batch->keybuf.cols[c].kind].needs_comparator;
 	/* computed keys may differ between processes */
 	sink->shared_cutoff = key_traits[sink->base.batch->keybuf.cols[0].kind].computed ? NULL : shared_cutoff;
-	sink->insert = top_rows_suit(env, &batch->keybuf);
 }

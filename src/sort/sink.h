@@ -13,7 +13,7 @@
 
 #include "port/atomics.h"
 #include "sort/external_sort.h"
-#include "sort/top_rows.h"
+#include "sort/memory_sort.h"
 
 typedef enum SinkAnswer
 {
@@ -106,17 +106,13 @@ typedef struct BoundedSink
 	/* needs the comparator */
 	bool		cutoff_compared[KEY_MAX_COLUMNS];
 	BulkBuf		cutoff_row;		/* the row, unless its keys suffice */
+	Datum		cutoff_value;	/* its value in the first column */
 	BulkBuf		kept;			/* working memory of batch_keep() */
 	pg_atomic_uint64 *shared_cutoff;	/* least of all participants */
-	bool		insert;			/* insertion begins when there are many rows */
-	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;
 
 /* Begins a sort with env->bound.  shared_cutoff is NULL if one process sorts. */
 extern void sink_bounded_begin(BoundedSink *sink, SortEnv *env, Batch *batch, pg_atomic_uint64 *shared_cutoff);
-
-/* All rows are in: writes the keys of the kept rows to the key buffer. */
-extern void sink_bounded_buffer_keys(BoundedSink *sink);
 
 /*
  * The rows so far will come again: forgets them.  The last wanted row becomes the

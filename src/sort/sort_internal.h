@@ -15,7 +15,6 @@
 #include "sort/sink.h"
 #include "sort/sort.h"
 #include "sort/sort_env.h"
-#include "sort/top_rows.h"
 #include "sort/verify.h"
 
 #endif							/* GPUSORT_SORT_SORT_INTERNAL_H */

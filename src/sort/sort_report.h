@@ -34,7 +34,6 @@ typedef struct SortReport
 	bool		over_limit;		/* a run would have exceeded temp_file_limit */
 	int			key_bits;		/* narrowed key width of the last kernel */
 	bool		bounded;
-	bool		inserted;		/* a bounded sort by insertion */
 	int			cutoff_pages;	/* last pages that gave an early cutoff */
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		distinct;		/* duplicates were dropped */

@@ -293,8 +293,7 @@ sorter_start(SorterData *sorter, const SortBegin *begin, bool again)
 	sorter->rows_may_move = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
 		env->spec.memory == 0 && !again && sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
 	change_state(sorter, begin_event(sorter, begin));
-	/* no early cutoff where a comparator inserts rows: insertion already costs one comparison a row */
-	sorter->base.early_bound = sorter->bounded.insert && !sorter->batch.keybuf.cols[0].by_bytes ? 0 : bound;
+	sorter->base.early_bound = bound;
 	sort_env_clock(env, &sorter->began);
 }
 
@@ -685,8 +684,6 @@ sorter_common_range(Sorter *base, CommonKeyRange *common_range)
 	SorterData *sorter = (SorterData *) base;
 	const KeyBuffer *keybuf = &sorter->batch.keybuf;
 
-	if (sorter->state == SORTER_BOUNDED)
-		sink_bounded_buffer_keys(&sorter->bounded);
 	Assert(sorter->state != SORTER_DEVICE);
 	memcpy(common_range->ranges, sorter->runs.ranges, sizeof(common_range->ranges));
 	keybuf_unite_ranges(keybuf, common_range->ranges);

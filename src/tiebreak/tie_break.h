@@ -34,9 +34,6 @@ extern bool tiebreak_equal(TieBreak *tb, int ncols, MinimalTuple a, MinimalTuple
 /* Compares the row in a slot with a stored row. */
 extern int	tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
 
-/* Compares the row in a slot with a stored row, without the first sort column. */
-extern int	tiebreak_compare_slot_behind(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
-
 /* Compares two values of the first sort column, which are not NULL. */
 extern int	tiebreak_compare_first(TieBreak *tb, Datum a, Datum b);
 

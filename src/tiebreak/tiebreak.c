@@ -172,12 +172,11 @@ tiebreak_equal(TieBreak *tb, int ncols, MinimalTuple a, MinimalTuple b)
 	return compare_columns(tb, 0, ncols, a, b) == 0;
 }
 
-/* Compares the row in a slot with a stored row by the columns from this one on. */
-static inline int
-compare_slot_from(TieBreak *tb, int from, TupleTableSlot *slot, MinimalTuple b)
+int
+tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
 {
 	CHECK_FOR_INTERRUPTS();
-	for (int k = from; k < tb->nkeys; k++)
+	for (int k = 0; k < tb->nkeys; k++)
 	{
 		TieColumn  *col = &tb->cols[k];
 		bool		anull;
@@ -190,18 +189,6 @@ compare_slot_from(TieBreak *tb, int from, TupleTableSlot *slot, MinimalTuple b)
 			return cmp;
 	}
 	return 0;
-}
-
-int
-tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
-{
-	return compare_slot_from(tb, 0, slot, b);
-}
-
-int
-tiebreak_compare_slot_behind(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
-{
-	return compare_slot_from(tb, 1, slot, b);
 }
 
 int

@@ -116,11 +116,6 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 		appendStringInfoString(&buf, gpusort_route_reason(&report->facts, &report->decision,
 														  reason));
 	}
-	else if (report->inserted)
-	{
-		strlcpy(name, "insertion", sizeof(name));
-		appendStringInfoString(&buf, "each wanted row was put in its place");
-	}
 	else
 		appendStringInfoString(&buf, report->device.one_job ? "sent to one GPU with all participants' rows" :
 							   "no rows");

@@ -225,8 +225,6 @@ count_group(IncrementalState *node)
 	count_space(&node->groups, report->memory_peak, report->runs > 0, (int64) report->disk_bytes);
 	if (report->sorted)
 		node->groups.algorithms[report->bounded] |= UINT64CONST(1) << report->decision.algorithm->id;
-	else if (report->inserted)
-		node->groups.inserted = true;
 	sort_node_count(report);
 }
 

@@ -27,8 +27,6 @@ group_methods(const SortGroups *groups)
 			methods = lappend(methods, psprintf("%s%s", bounded ? "top-N " : "", name));
 		}
 	}
-	if (groups->inserted)
-		methods = lappend(methods, pstrdup("top-N insertion"));
 	return methods;
 }
 

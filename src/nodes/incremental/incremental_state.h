@@ -17,7 +17,6 @@ typedef struct SortGroups
 	int64		n;				/* sorts */
 	uint64		algorithms[2];	/* bit sets of algorithm ids: of full sorts,
 								 * and of bounded sorts */
-	bool		inserted;		/* there were bounded sorts by insertion */
 	bool		batches;		/* batches of small groups */
 	int64		memory_kb;		/* sum of the sorts in memory */
 	int64		memory_peak_kb;
