@@ -266,7 +266,9 @@ merge_runs(const MergeSort *sort, const SortRec64 *a, size_t na, size_t n, SortR
 	memcpy(out + (a_end - a), b, (b_end - b) * sizeof(SortRec64));
 }
 
-/* Sorts n records into recs, or into other if swapped. */
+static void sort_piece(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped);
+
+/* Sorts n records into recs, or into other if swapped; depth first. */
 static void
 sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
 {
@@ -279,8 +281,8 @@ sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 			memcpy(other, recs, n * sizeof(SortRec64));
 		return;
 	}
-	sort_range(sort, recs, other, half, !swapped);
-	sort_range(sort, recs + half, other + half, n - half, !swapped);
+	sort_piece(sort, recs, other, half, !swapped);
+	sort_piece(sort, recs + half, other + half, n - half, !swapped);
 	if (swapped)
 		merge_runs(sort, recs, half, n, other);
 	else
@@ -332,17 +334,13 @@ sort_block(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 	SortRec64  *sorted = swapped ? other : recs;
 	char	   *next = sort->copies;
 
-	if (sort->copies == NULL || n < COPIED_MIN_ROWS)
-	{
-		sort_range(sort, recs, other, n, swapped);
-		return;
-	}
 	for (size_t i = 0; i < n; i++)
 	{
 		tie_prefetch_value(recs, i, n);
 		recs[i].key = copy_value(sort, recs[i].key, &next);
 	}
 	block.prefetch = false;
+	block.copies = NULL;
 	sort_range(&block, recs, other, n, swapped);
 	for (size_t i = 0; i < n; i++)
 	{
@@ -353,23 +351,14 @@ sort_block(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 	}
 }
 
-/* sort_range() block by block, depth first. */
+/* Sorts a block with copied values if copies pay. */
 static void
-sort_blocks(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
+sort_piece(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
 {
-	size_t		half = n / 2;
-
-	if (n <= BLOCK_ROWS)
-	{
+	if (sort->copies != NULL && n <= BLOCK_ROWS && n >= COPIED_MIN_ROWS)
 		sort_block(sort, recs, other, n, swapped);
-		return;
-	}
-	sort_blocks(sort, recs, other, half, !swapped);
-	sort_blocks(sort, recs + half, other + half, n - half, !swapped);
-	if (swapped)
-		merge_runs(sort, recs, half, n, other);
 	else
-		merge_runs(sort, other, half, n, recs);
+		sort_range(sort, recs, other, n, swapped);
 }
 
 void
@@ -387,7 +376,7 @@ tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch
 		sort.copies = tb->copies.ptr;
 		sort.copies_end = sort.copies + size;
 	}
-	sort_blocks(&sort, recs, scratch, n, false);
+	sort_piece(&sort, recs, scratch, n, false);
 	recs[0].pad = TIE_NEW_WORD;
 }
 

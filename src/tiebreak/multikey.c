@@ -417,7 +417,7 @@ insert_rows(TieBreak *tb, int k, SortRec64 *recs, size_t n)
 		recs[j] = rec;
 	}
 	if (tb->on_equal != NULL)
-		tie_find_equal(tb, k, &recs[0].rid, sizeof(SortRec64), n);
+		tie_find_equal(tb, k, recs, n);
 }
 
 /*
@@ -528,7 +528,7 @@ sort_group(TieBreak *tb, TieGroup group)
 		}
 	}
 	if (tb->on_equal != NULL && group.n > 1)
-		tie_find_equal(tb, tb->nkeys, &group.recs[0].rid, sizeof(SortRec64), group.n);
+		tie_find_equal(tb, tb->nkeys, group.recs, group.n);
 }
 
 /* Sorts n records with rids of rows of equal keys. */
@@ -550,34 +550,23 @@ sort_in_passes(TieBreak *tb, SortRec64 *recs, size_t n)
 static void
 sort_rows(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 {
-	SortRec64  *recs;
-	bool		in_passes = n > TIE_INSERTION_MAX;
+	SortRec64	few[TIE_INSERTION_MAX];
+	SortRec64  *recs = few;
 
 	tb->arena = arena;
-	for (size_t i = 0; n > 2 && !in_passes && i < n; i++)
-		in_passes = tie_has_long_string(tb, 0, rids[i]);
-	if (in_passes)
+	if (n > TIE_INSERTION_MAX)
 	{
 		bulk_reserve(tb->owner, &tb->recs, n * sizeof(SortRec64), 0);
 		recs = tb->recs.ptr;
-		for (size_t i = 0; i < n; i++)
-			recs[i].rid = rids[i];
+	}
+	for (size_t i = 0; i < n; i++)
+		recs[i].rid = rids[i];
+	if (n > TIE_INSERTION_MAX || has_long_strings(tb, recs, n, 0))
 		sort_in_passes(tb, recs, n);
-		for (size_t i = 0; i < n; i++)
-			rids[i] = recs[i].rid;
-		return;
-	}
-	for (size_t i = 1; i < n; i++)
-	{
-		uint32		rid = rids[i];
-		size_t		j = i;
-
-		for (; j > 0 && tie_compare_rows(tb, 0, rids[j - 1], rid) > 0; j--)
-			rids[j] = rids[j - 1];
-		rids[j] = rid;
-	}
-	if (tb->on_equal != NULL)
-		tie_find_equal(tb, 0, rids, sizeof(uint32), n);
+	else
+		insert_rows(tb, 0, recs, n);
+	for (size_t i = 0; i < n; i++)
+		rids[i] = recs[i].rid;
 }
 
 /* ---- Groups of rows with equal keys ---- */

@@ -136,7 +136,7 @@ tiebreak_on_equal(TieBreak *tb, EqualRows on_equal, void *arg)
 }
 
 void
-tie_find_equal(TieBreak *tb, int from, const uint32 *rids, size_t stride, size_t n)
+tie_find_equal(TieBreak *tb, int from, const SortRec64 *recs, size_t n)
 {
 	MinimalTuple before = NULL;
 	MinimalTuple live = NULL;	/* of the rows equal to this one */
@@ -144,7 +144,7 @@ tie_find_equal(TieBreak *tb, int from, const uint32 *rids, size_t stride, size_t
 
 	for (size_t i = 0; i < n; i++)
 	{
-		MinimalTuple row = tie_row(tb, *(const uint32 *) ((const char *) rids + i * stride));
+		MinimalTuple row = tie_row(tb, recs[i].rid);
 
 		if (before == NULL || compare_columns(tb, from, tb->nkeys, before, row) != 0)
 		{

@@ -174,9 +174,9 @@ extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
 
 /*
  * Calls on_equal for equal rows among n sorted rows, which are equal in all columns before
- * column "from".  From one rid to the next it is stride bytes.
+ * column "from".
  */
-extern void tie_find_equal(TieBreak *tb, int from, const uint32 *rids, size_t stride, size_t n);
+extern void tie_find_equal(TieBreak *tb, int from, const SortRec64 *recs, size_t n);
 
 /* Two rows are equal. */
 static inline void
