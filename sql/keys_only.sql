@@ -161,10 +161,12 @@ BEGIN
 	RETURN keys AND participant;
 END $$;
 SELECT cols, keys, mem, workers, c.*
-FROM (VALUES ('i2', 'i2'), ('i4', 'i4 DESC'), ('i8', 'i8 NULLS FIRST'), ('b', 'b DESC NULLS LAST'), ('c, d', 'd, c DESC'),
+FROM (VALUES ('i2', 'i2'), ('i4', 'i4 DESC'), ('i8', 'i8 NULLS FIRST'), ('b', 'b DESC NULLS LAST'),
+	('c, d', 'd, c DESC'),
 	('i4, i2', 'i2 DESC, i4 NULLS FIRST'), ('b, c, i2', 'c, b DESC, i2'), ('i8, o', 'o, i8'), ('nothing', 'nothing'),
 	('nothing, b', 'nothing, b'), ('tz, m', 'm, tz'), ('ts', 'ts'), ('b, seven', 'seven, b DESC'), ('b, b, c', 'c, b'),
-	('copy, i8', 'copy, i8'), ('copy, i2', 'copy DESC, i2 DESC'), ('copy', 'copy'), ('i8, f8', 'i8, f8')) v (cols, keys),
+	('copy, i8', 'copy, i8'), ('copy, i2', 'copy DESC, i2 DESC'), ('copy', 'copy'), ('i8, f8', 'i8, f8'))
+		v (cols, keys),
 	unnest('{64kB,64MB}'::text[]) mem, unnest('{2,5}'::text[]) workers, set_config('work_mem', mem, false) s1,
 	set_config('max_parallel_workers_per_gather', workers, false) s2, check_keys('many', cols, keys) c
 WHERE c.result <> 'same' OR c.nodes <> 'GpuSort' OR
@@ -173,7 +175,8 @@ SELECT q, workers, c.result, sends_keys(q) FROM unnest(ARRAY[
 	'SELECT DISTINCT i4 FROM many', 'SELECT DISTINCT c, b FROM many', 'SELECT count(DISTINCT i4) FROM many',
 	'SELECT count(DISTINCT i4), count(DISTINCT i4) + 1 FROM many WHERE i4 IS NOT NULL',
 	'SELECT count(DISTINCT nothing) FROM many', 'SELECT count(DISTINCT i2), sum(DISTINCT i2) FROM many',
-	'SELECT count(DISTINCT i8) FROM many HAVING count(DISTINCT i8) > 5', 'SELECT count(DISTINCT i8) FROM many WHERE i2 = 5',
+	'SELECT count(DISTINCT i8) FROM many HAVING count(DISTINCT i8) > 5',
+	'SELECT count(DISTINCT i8) FROM many WHERE i2 = 5',
 	'SELECT x.i4 / 2 FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x'])
 		WITH ORDINALITY AS u (q, n), unnest('{2,5}'::text[]) workers,
 	set_config('max_parallel_workers_per_gather', workers, false), check_sort(q || ' ORDER BY 1') c
@@ -199,19 +202,20 @@ BEGIN
 	EXECUTE 'EXECUTE numbers' INTO number;
 	RETURN sum || ' ' || number || ' ' || sends_keys('EXECUTE keys');
 END $$;
-SELECT run_keys(8) = run_keys(1) AS one, run_keys(8) = replace(run_keys(0), 'false', 'true') AS none, run_keys(0) ~ 'false' AS rows,
-	run_keys(8) ~ 'true' AS keys;
-SELECT result FROM check_sort('SELECT md5(string_agg(i4::text, '','')) FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x');
+SELECT run_keys(8) = run_keys(1) AS one, run_keys(8) = replace(run_keys(0), 'false', 'true') AS none,
+	run_keys(0) ~ 'false' AS rows, run_keys(8) ~ 'true' AS keys;
+SELECT result FROM check_sort(
+	'SELECT md5(string_agg(i4::text, '','')) FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x');
 RESET max_parallel_workers;
 -- scanned again
 SET enable_material = off;
-SELECT result, sends_keys('SELECT g, s.n FROM generate_series(1, 3) g, LATERAL (SELECT count(x.i4) FILTER (WHERE x.i4 > g) AS n
-	FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x) s') FROM check_sort('SELECT g, s.n FROM generate_series(1, 3) g,
-	LATERAL (SELECT count(x.i4) FILTER (WHERE x.i4 > g) AS n FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x) s ORDER BY 1');
+SELECT result, sends_keys(q) FROM unnest(ARRAY['SELECT g, s.n FROM generate_series(1, 3) g,
+	LATERAL (SELECT count(x.i4) FILTER (WHERE x.i4 > g) AS n FROM (SELECT i4 FROM many ORDER BY i4 OFFSET 0) x) s']) q,
+	check_sort(q || ' ORDER BY 1');
 RESET enable_material;
 -- EXPLAIN counts the rows that an aggregate skips, also the NULL
-SELECT (executed_sort(q) #>> '{Plans,0,Actual Rows}')::numeric::int AS "rows" FROM unnest(ARRAY['SELECT count(DISTINCT i4) FROM many',
-	'SELECT count(DISTINCT i4) FROM many WHERE i4 IS NOT NULL']) q;
+SELECT (executed_sort(q) #>> '{Plans,0,Actual Rows}')::numeric::int AS "rows" FROM unnest(ARRAY[
+	'SELECT count(DISTINCT i4) FROM many', 'SELECT count(DISTINCT i4) FROM many WHERE i4 IS NOT NULL']) q;
 DROP FUNCTION sends_keys, run_keys;
 DROP TABLE many;
 DROP TABLE bare;
