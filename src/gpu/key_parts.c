@@ -54,6 +54,7 @@ typedef struct DeviceParts
 	int			open;			/* open jobs */
 	int			next_to_send;	/* parts before it are sent, or need not be */
 	int			current;		/* the part whose result is read */
+	uint64		patient_until_us;	/* parts wait for room until then */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------
@@ -121,6 +122,8 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 	uint64		part_rows = rows * PART_FILL;
 
 	dk->parts = parts;
+	parts->patient_until_us = device_now_us() +
+		(uint64) (dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US : dk->decision.cpu_us);
 	/* parts have a known number of rows: the result has duplicates */
 	dk->spec.drop = false;
 	dk->spec.want_keys = env->spec.keys_only || env->spec.gpu_verified || !dk->layout.layout.exact;
@@ -153,9 +156,12 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 
 /* Closes a job and sets the pointer to it to NULL. */
 static void
-close_part_job(DeviceKeys *dk, DeviceJob **job)
+close_part_job(DeviceKeys *dk, DeviceJob **job, bool wait)
 {
-	device_job_close(*job);
+	if (wait)
+		device_job_return(*job);
+	else
+		device_job_close(*job);
 	*job = NULL;
 	if (--dk->parts->open == 0)
 		dk->env->progress.now->device = 0;
@@ -192,13 +198,15 @@ assign_job(DeviceKeys *dk, int p)
 {
 	DeviceParts *parts = dk->parts;
 	size_t		n = parts->split.parts[p].n;
-	double		cpu_us = dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US : dk->decision.cpu_us;
-	DeviceState why;
+	double		patience_us = 0;
 
+	/* a part that is not read yet can be sent later */
+	if (p == parts->current)
+		patience_us = Max(0, (double) parts->patient_until_us - (double) device_now_us());
 	if (parts->spare != NULL && n > parts->spare_rows)
-		close_part_job(dk, &parts->spare);
+		close_part_job(dk, &parts->spare, false);
 	parts->jobs[p] = parts->spare != NULL ? parts->spare :
-		open_part_of_keys(dk, n, p == parts->current ? cpu_us : 0, &why);
+		open_part_of_keys(dk, n, patience_us, &dk->facts.device);
 	parts->spare = NULL;
 	return parts->jobs[p] != NULL;
 }
@@ -267,8 +275,10 @@ device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
 	while (dk->received - dk->job_first == part->n)
 	{
 		dk->job = NULL;
+		/* the next part may need this part's memory */
 		if (parts->jobs[parts->current] != NULL)
-			close_part_job(dk, &parts->jobs[parts->current]);
+			close_part_job(dk, &parts->jobs[parts->current], parts->next_to_send == parts->current + 1 &&
+						   parts->next_to_send < parts->split.nparts);
 		dk->job_first += part->n;
 		if (++parts->current == parts->split.nparts)
 		{
@@ -306,10 +316,10 @@ device_parts_end(DeviceKeys *dk)
 	for (int p = 0; p < parts->split.nparts; p++)
 	{
 		if (parts->jobs[p] != NULL)
-			close_part_job(dk, &parts->jobs[p]);
+			close_part_job(dk, &parts->jobs[p], false);
 	}
 	if (parts->spare != NULL)
-		close_part_job(dk, &parts->spare);
+		close_part_job(dk, &parts->spare, false);
 	key_split_free(&parts->split, dk->env->bulk);
 	pfree(parts);
 	dk->parts = NULL;

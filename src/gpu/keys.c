@@ -528,9 +528,9 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
 	}
 	env->report.device.batches += ok;
-	device_keys_end(dk);
 	if (!ok)
-		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : DEVICE_STATE_FULL;
+		refusal->device = dk->no_room ? dk->facts.device : DEVICE_STATE_FAILED;
+	device_keys_end(dk);
 	return ok;
 }
 

@@ -77,6 +77,8 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	memset(producer, 0, sizeof(*producer));
 	dev->env = env;
 	dev->batch = batch;
+	/* gpusort.run_rows limits the runs of one process */
+	dev->most_rows = PG_UINT32_MAX - 1;
 	dev->returned_rows = returned;
 	keybuf_freeze(&batch->keybuf);
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&

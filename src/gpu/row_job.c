@@ -104,7 +104,7 @@ round_size(double size)
 	return ((uint64) size + step - 1) / step * step;
 }
 
-/* Sets spec's max_rows and max_row_bytes for n rows, but no more than a sort can have. */
+/* Sets spec's max_rows and max_row_bytes for n rows, but no more than a job can have. */
 static void
 set_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
 {
@@ -112,7 +112,7 @@ set_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
 	const uint64 most_bytes = (UINT64CONST(8) << 32) - 8;
 
 	/* the planner's estimate may exceed 32 bits */
-	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), dev->batch->max_rows);
+	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), dev->most_rows);
 	spec->max_row_bytes = Min(round_size(Min(n * row_bytes, most_bytes)), most_bytes);
 }
 

@@ -54,6 +54,7 @@ typedef struct DeviceRows
 		char	   *end;
 	}			up;
 
+	uint64		most_rows;		/* the job never has room for more */
 	double		expected;		/* expected number of rows; 0: unknown */
 	uint64		rows;			/* rows that were sent */
 	uint64		units;			/* their length in units of 8 bytes */

@@ -265,6 +265,7 @@ part_like(const DeviceRows *other)
 
 	dev->env = other->env;
 	dev->batch = other->batch;
+	dev->most_rows = other->most_rows;
 	dev->spec = other->spec;
 	dev->facts = other->facts;
 	dev->decision = other->decision;
@@ -414,6 +415,7 @@ open_rows(SortEnv *env, Batch *batch)
 
 	dev->env = env;
 	dev->batch = batch;
+	dev->most_rows = batch->max_rows;
 	/* 4-byte keys travel in 8 bytes, with a value for NULL */
 	if (device_layout_choose(&dev->layout, keybuf, true) &&
 		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,

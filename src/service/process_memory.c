@@ -125,6 +125,9 @@ plan_scratch(const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 	{
 		int			a = i < 0 ? asked : i;
 
+		/* the number is that of the library when the sort was routed */
+		if (a >= device_shared->nalgorithms)
+			continue;
 		if (!slot->spec.keys_only &&
 			(!cuda->algorithm(a)->stable || !cuda->algorithm(a)->rids))
 			continue;

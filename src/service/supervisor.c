@@ -7,7 +7,7 @@
  * failed.  It frees the slots that backends have closed, and starts the next process at a
  * time that depends on how the last one ended:
  *
- *	error, crash	After a pause.  The pause doubles, up to ten minutes, while
+ *	error, crash	After a pause.  The pause doubles, up to five minutes, while
  *					processes end without having finished a job.
  *	no library		Never; the supervisor ends.
  *	no device		When a sort asks, after a pause that doubles up to five minutes.
@@ -528,7 +528,7 @@ gpusort_device_supervisor(Datum arg)
 			child = start_device_process();
 			pg_atomic_write_u32(&device_shared->asked, 0);
 			if (child == 0)
-				double_pause(when_asked);
+				double_pause(false);
 		}
 		timeout = when_asked ? PAUSE_MS : PAUSE_MS / 4;
 		if (child != 0 && device_process_hung(&timeout) && !child_given_up)

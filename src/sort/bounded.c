@@ -208,7 +208,10 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 	int			cmp = compare_cutoff(sink, slot, NULL, NULL, 0);
 
 	if (cmp == 0)
-		cmp = tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr) + !sink->early_cutoff;
+	{
+		cmp = tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr);
+		return cmp > 0 || (cmp == 0 && !sink->early_cutoff);
+	}
 	return cmp > 0;
 }
 

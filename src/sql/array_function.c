@@ -297,13 +297,16 @@ put_chunk(const ArraySort *sort, const DeviceJobSpec *spec, const KeyChunk *chun
 {
 	for (uint32 i = 0; i < chunk->rows; i++)
 	{
+		/* the device can write to the chunk: what is checked must be what is used */
+		uint32		rid = chunk->rids != NULL ? chunk->rids[i] : 0;
+
 		if (chunk->rids == NULL)
 			put_integer(sort, at + i, spec->key_width == 32 ? ((const uint32 *) chunk->keys)[i] :
 						((const uint64 *) chunk->keys)[i]);
-		else if (chunk->rids[i] >= sort->n || !is_first(seen, chunk->rids[i]))
+		else if (rid >= sort->n || !is_first(seen, rid))
 			return false;
 		else
-			put_element(sort, at + i, chunk->rids[i]);
+			put_element(sort, at + i, rid);
 	}
 	return true;
 }

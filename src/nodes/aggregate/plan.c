@@ -669,9 +669,9 @@ keys_lead(const Agg *agg, const Aggregates *all, const KeyColumn *keys, int n)
 	for (int i = 0; i < n; i++)
 	{
 		const KeyColumn *key = &keys[i];
-		const OrderColumn *column = &all->order[i - agg->numCols];
+		const OrderColumn *column = i < agg->numCols ? NULL : &all->order[i - agg->numCols];
 
-		if (i < agg->numCols ? group_column(agg, key->attno) < 0 :
+		if (column == NULL ? group_column(agg, key->attno) < 0 :
 			(!IsA(column->expr, Var) || ((Var *) column->expr)->varattno != key->attno ||
 			 key->sortop != column->sortop || key->collation != column->collation ||
 			 (!column->any_nulls && key->nulls_first != column->nulls_first)))
