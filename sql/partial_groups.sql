@@ -92,11 +92,6 @@ CREATE TABLE parts_wide WITH (parallel_workers = 4) AS
 ANALYZE parts_wide;
 SELECT who_combines(q), result
 	FROM unnest(ARRAY['SELECT count(DISTINCT n) FROM parts_wide']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
--- with PostgreSQL's number of workers it pays, whatever the number of processors
-ALTER TABLE parts_wide RESET (parallel_workers);
-SET min_parallel_table_scan_size = '5MB';
-SELECT who_combines('SELECT count(DISTINCT n) FROM parts_wide');
-SET min_parallel_table_scan_size = 0;
 DROP TABLE parts_few, parts_wide;
 SET max_parallel_workers_per_gather = 2;
 -- few groups of the workers, for which an exchange does not pay, are not sorted again
