@@ -109,6 +109,9 @@ sub tree
 	$name =~ s/GpuSort Join/Merge Join/;
 	return $below if $name =~ /^Gather/;
 	$name =~ s/^Parallel //;
+
+	# workers, which a sort of ours may have, read no range of TIDs
+	$name =~ s/^Tid Range Scan$/Seq Scan/;
 	return join ' ', $name, $node->{'Index Name'} // (), $node->{Alias} // (), $below ne '' ? "($below)" : ();
 }
 
