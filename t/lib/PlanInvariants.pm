@@ -110,7 +110,7 @@ sub tree
 	return $below if $name =~ /^Gather/;
 	$name =~ s/^Parallel //;
 
-	# workers, which a sort of ours may have, read no range of TIDs
+	# a sort of ours may have workers, which read no range of TIDs
 	$name =~ s/^Tid Range Scan$/Seq Scan/;
 	return join ' ', $name, $node->{'Index Name'} // (), $node->{Alias} // (), $below ne '' ? "($below)" : ();
 }
