@@ -6,7 +6,6 @@
  * "twice as long" and "half as long" are steps of one size.
  */
 #include <math.h>
-#include <string.h>
 
 #include "cost/cost_internal.h"
 #include "service/device_state.h"

@@ -66,7 +66,6 @@ device_check_begin(DeviceKeys *dk)
 	if (bytes == 0)
 		return;
 	bulk_reserve(dk->env->bulk, &dk->pending, bytes, 0);
-	dk->max_rid = keybuf->rids[keybuf->n - 1];
 	pending = dk->pending.ptr;
 	memset(pending, 0, bytes);
 	for (size_t i = 0; i < keybuf->n; i++)
@@ -77,7 +76,7 @@ bool
 device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 {
 	uint64	   *pending = dk->pending.ptr;
-	uint32		max_rid = dk->max_rid;
+	uint32		max_rid = dk->batch->keybuf.rids[dk->batch->keybuf.n - 1];
 
 	for (size_t i = 0; i < n; i++)
 	{

@@ -21,7 +21,6 @@
 #include "cost/cost.h"
 #include "cost/store.h"
 #include "gpu/job.h"
-#include "gpu/key_mode.h"
 #include "monitor/stat.h"
 #include "port/pg_bitutils.h"
 #include "service/service.h"
@@ -109,7 +108,7 @@ typedef struct SampledKeys
 	bool		ascends;		/* a key is greater than the one before */
 } SampledKeys;
 
-/* Callback of gpu_sample_fill(): the leading 64 bits of keys i and i + 1. */
+/* Callback of gpu_sample_keys(): the leading 64 bits of keys i and i + 1. */
 static void
 sample_pair(void *arg, size_t i, uint64_t pair[2])
 {

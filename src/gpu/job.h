@@ -38,7 +38,7 @@ extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, c
 								  int key_width, double rows, RouteFacts *facts,
 								  RouteDecision *decision);
 
-/* Expected number of rows of the sort, without those that have left the key buffer. */
+/* Rows that a job opened now would sort: those in the key buffer, and those still expected. */
 extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
 
 /* Samples the buffered keys.  Do they look presorted, ascending or descending?  seen may be NULL. */
@@ -49,8 +49,8 @@ extern void device_show_job(SortEnv *env, const RouteDecision *decision, const D
 
 /*
  * Reports a job, whose first chunk has come back, for EXPLAIN, and teaches the cost model.
- * rows are those of the sort or part that the report shows; at_once: all of them were known
- * when the job was opened.
+ * rows: the number of rows that EXPLAIN shows for it.  at_once: all rows were known when the
+ * job was opened, so its time also teaches the cost of the hand-over.
  */
 extern void device_report_job(SortEnv *env, const DeviceJob *job, const RouteFacts *facts,
 							  const RouteDecision *decision, uint64 rows, bool at_once);

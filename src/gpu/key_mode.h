@@ -28,7 +28,6 @@ typedef struct OffloadJob
 	bool		failed;			/* no more of the result can be read */
 	bool		no_room;		/* ... as the devices have no room for a part */
 	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
-	uint32		max_rid;		/* greatest rid that was sent */
 	SortRecFormat format;		/* of the result's keys, in a sort without rows */
 	int			rid_bits;		/* ... as SORT_REC_PACKED */
 	size_t		received;		/* rows that came back */

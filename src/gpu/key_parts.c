@@ -9,7 +9,8 @@
  *
  * Deadlock: a sort that holds a job never waits for room.  It takes the room that is free for
  * its next part, and otherwise tries again after the next chunk.  If the part that is read next
- * has no job, no later part has one either, and the sort waits as long as the CPU would need.
+ * has no job, no later part has one either.  Then the sort waits, in all as long as the CPU would
+ * need, or for gpusort.device_patience if a GPU is forced.
  *
  * Memory policy: the split keys take at most what was counted for sorting the batch on the
  * CPU.  A sort that would exceed work_mem with them and the bitmap of check.c is not split.
@@ -94,16 +95,16 @@ split_fits_memory(const DeviceKeys *dk, KeySplit *split)
 	return device_check_bytes(dk->env, dk->batch) + key_split_bytes(split, n, block_rows) <= dk->env->limit;
 }
 
-/* Opens a job for a part; NULL, and *why, if there is no room. */
+/* Opens a job for a part; NULL, and dk->facts.device, if there is no room. */
 static DeviceJob *
-open_part_of_keys(DeviceKeys *dk, uint64 rows, double patience_us, DeviceState *why)
+open_part_of_keys(DeviceKeys *dk, uint64 rows, double patience_us)
 {
 	DeviceJobSpec spec = dk->spec;
 	DeviceJob  *job;
 
 	spec.max_rows = rows;
-	job = device_job_open(dk->env->cxt, &spec, device_job_bytes(&spec),
-						  (int) (rows / dk->per_chunk) + 1, patience_us, why);
+	job = device_job_open(dk->env->cxt, &spec, (int) (rows / dk->per_chunk) + 1, patience_us,
+						  &dk->facts.device);
 	if (job != NULL)
 	{
 		dk->parts->open++;
@@ -134,7 +135,7 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 		key_split_plan(&parts->split, keybuf, &dk->layout.layout, dk->spec.key_width, part_rows) &&
 		split_fits_memory(dk, &parts->split))
 	{
-		parts->spare = open_part_of_keys(dk, rows, patience_us, &dk->facts.device);
+		parts->spare = open_part_of_keys(dk, rows, patience_us);
 		parts->spare_rows = rows;
 	}
 	if (parts->spare != NULL)
@@ -206,7 +207,7 @@ assign_job(DeviceKeys *dk, int p)
 	if (parts->spare != NULL && n > parts->spare_rows)
 		close_part_job(dk, &parts->spare, false);
 	parts->jobs[p] = parts->spare != NULL ? parts->spare :
-		open_part_of_keys(dk, n, patience_us, &dk->facts.device);
+		open_part_of_keys(dk, n, patience_us);
 	parts->spare = NULL;
 	return parts->jobs[p] != NULL;
 }

@@ -77,16 +77,15 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	dk->keys.cut = dk->spec.drop ? dk->spec.equal_bit : 0;
 	if (!job_secret_make(&dk->keys.secret))
 		return false;
-	dk->job = device_job_open(dk->env->cxt, &dk->spec, device_job_bytes(&dk->spec),
-							  (int) (max_rows / dk->per_chunk) + 1,
-							  patience_us, &dk->facts.device);
+	dk->job = device_job_open(dk->env->cxt, &dk->spec, (int) (max_rows / dk->per_chunk) + 1, patience_us,
+							  &dk->facts.device);
 	if (dk->job == NULL)
 		return false;
 	device_show_job(dk->env, &dk->decision, &dk->spec);
 	return true;
 }
 
-/* Marks the result as not available. */
+/* The result is wrong: marks it as not available. */
 static void
 device_keys_fail(DeviceKeys *dk, const char *why)
 {
@@ -102,8 +101,7 @@ device_keys_fail(DeviceKeys *dk, const char *why)
 static void
 device_keys_end(DeviceKeys *dk)
 {
-	if (dk->job != NULL && dk->job->failed)
-		device_keys_fail(dk, dk->job->why);
+	dk->failed |= dk->job != NULL && dk->job->failed;
 	if (dk->failed && !dk->no_room)
 		device_note_failure(dk->env, dk->decision.algorithm);
 	if (dk->parts != NULL)
@@ -298,7 +296,7 @@ next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 		return true;
 	next = key_chunk_next_down(dk->job, &dk->spec, dk->job_rows, dk->received - dk->job_first, chunk);
 	if (dk->job->failed)
-		device_keys_fail(dk, dk->job->why);
+		dk->failed = true;
 	else if (next && dk->received == dk->job_first)
 	{
 		device_report_job(dk->env, dk->job, &dk->facts, &dk->decision, dk->batch->keybuf.n, dk->at_once);
@@ -486,7 +484,7 @@ send_remaining(DeviceKeys *dk)
 	device_job_sort(dk->job);
 	dk->job_rows = n;
 	if (dk->job->failed)
-		device_keys_fail(dk, dk->job->why);
+		dk->failed = true;
 	return !dk->failed;
 }
 

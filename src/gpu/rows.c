@@ -24,7 +24,8 @@
  * first rows is not that of all, and presorted input would fill one device after the other.
  *
  * Duplicates of a sort with distinct columns: where the keys are exact and many duplicates are
- * expected, each job drops its own (check.c); the merge of parts drops the others.
+ * expected, each job drops the duplicates among its own rows, which check.c checks.  Equal rows
+ * of different parts meet in the merge, which drops them.
  *
  * Draining: the devices' part of a sort ends early if there is no room anywhere, if a row is
  * longer than a chunk, or if a value has no place in the keys' layout.  If work_mem holds the
@@ -43,7 +44,6 @@
 #include "gpu/job.h"
 #include "gpu/row_mode.h"
 #include "miscadmin.h"
-#include "settings.h"
 #include "store/store.h"
 
 /* A part's job has room for this multiple of the expected rows. */

@@ -6,8 +6,8 @@
  * With shared_preload_libraries the counters lie in shared memory.  A sort adds to those
  * of its algorithm once, atomically.  An index build has an entry for its route, or for
  * the reason for which it was left to PostgreSQL, under a lock that it takes once or
- * twice.  The reasons are texts of the program, so there are few.  Otherwise the counters
- * are those of this session.
+ * twice.  The reasons are texts of the program, so there are few.  Without
+ * shared_preload_libraries the counters are those of this session.
  *
  * On error: nothing here fails.  If there are more reasons than entries, the last entry
  * counts the remaining ones together.
@@ -59,7 +59,11 @@ static AlgorithmStat *stats = NULL;
 #define INDEX_ROUTE		16
 #define INDEX_REASON	112
 
-/* Fields of IndexStatCount, which are in the order of the view's columns */
+/*
+ * IndexStatCount as an array: its fields are the view's columns behind route and reason, in this
+ * order.  The number of fields, the first one that is unknown for a build of PostgreSQL, and the
+ * first time:
+ */
 #define INDEX_COUNTERS	(sizeof(IndexStatCount) / sizeof(uint64))
 #define INDEX_FIRST_UNKNOWN	(offsetof(IndexStatCount, workers) / sizeof(uint64))
 #define INDEX_FIRST_TIME	(offsetof(IndexStatCount, us) / sizeof(uint64))

@@ -47,7 +47,7 @@ typedef struct IndexStatCount
 	uint64		rows;			/* index tuples */
 	uint64		pages;			/* pages of the indexes, metapages included */
 	uint64		workers;		/* parallel workers */
-	uint64		gpu_builds;		/* builds whose rows a GPU sorted, or a part of them */
+	uint64		gpu_builds;		/* builds of which a GPU sorted all rows or some */
 	uint64		spills;			/* builds that wrote runs */
 	uint64		spilled_bytes;
 	uint64		us;				/* whole time */
@@ -57,8 +57,8 @@ typedef struct IndexStatCount
 } IndexStatCount;
 
 /*
- * Adds to the counters of a route.  reason is NULL for a build of ours, and says otherwise
- * why the build was stock's.  Both texts are copied.
+ * Adds to the counters of a route.  reason is NULL for a build of ours; otherwise it says
+ * why PostgreSQL built the index.  Both texts are copied.
  */
 extern void index_stat_add(const char *route, const char *reason, const IndexStatCount *count);
 

@@ -7,10 +7,10 @@
  * rows) are not known better.  docs/design/cost-model.md tells what they were
  * fitted to.
  *
- * Plans use no correction factors of the CPU, and of a GPU those that were measured.
- * The others include the load of the last minute or hour, and a plan should not depend
- * on the load of other sessions.  They would also not apply to the costs that the result
- * is compared with: a scan or a stock Sort on the same slow CPU.
+ * Plans use a GPU's measured factors, but no factor of the CPU and none that sorts have
+ * taught.  Taught factors include the load of the last minute or hour, and a plan should not
+ * depend on the load of other sessions.  Factors of the CPU would also not apply to the costs
+ * that the result is compared with: a scan or a stock Sort on the same slow CPU.
  */
 #include "postgres.h"
 

@@ -3,8 +3,8 @@
  *	  The planner's hooks: after PostgreSQL has made its paths, ours are added; in the finished
  *	  plan our nodes take the place of others.
  *
- * A plan that another hook returns may be cached by that hook, so it is copied before
- * it is changed.
+ * Another extension's planner hook may keep the plan that it returns.  So such a plan is copied
+ * before it is changed.
  */
 #include "postgres.h"
 

@@ -225,12 +225,12 @@ job_begin(DeviceJob *job)
 }
 
 DeviceJob *
-device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_bytes,
-				int want_chunks, double patience_us, DeviceState *why)
+device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, int want_chunks, double patience_us,
+				DeviceState *why)
 {
 	DeviceJob  *job = job_create(cxt);
 
-	job->slot = device_admit(spec, device_bytes, want_chunks, patience_us, &job->word, why);
+	job->slot = device_admit(spec, device_job_bytes(spec), want_chunks, patience_us, &job->word, why);
 	return job_begin(job);
 }
 
@@ -462,7 +462,6 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 				device_job_fail(job, "the device sent an invalid chunk");
 				return NULL;
 			}
-			job->bytes_down += desc->rows_at + desc->row_bytes;
 			return device_chunk(slot, job->got++);
 		}
 		if (status == DEVICE_DONE)

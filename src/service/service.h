@@ -123,7 +123,7 @@ extern void device_use_read(DeviceUse *use);
 /* ------------------------------------------------------------------------
  * A job: a backend's sort on a device
  *
- *		job = device_job_open(cxt, &spec, bytes, chunks, patience_us, &why);
+ *		job = device_job_open(cxt, &spec, chunks, patience_us, &why);
  *		while (rows)
  *			chunk = device_job_next_up(job);  fill it;  device_job_post(job, &desc);
  *		device_job_sort(job);
@@ -149,7 +149,6 @@ typedef struct DeviceJob
 	uint32		read;			/* chunks of the result released */
 	uint64		rows_up;		/* the caller adds the rows of producers */
 	uint64		bytes_up;
-	uint64		bytes_down;
 	uint64		rows_down;		/* rows of the result, as the device says; set
 								 * when the first chunk comes down */
 	DeviceJobTimes times;		/* set when the first chunk comes down */
@@ -171,12 +170,11 @@ typedef struct DeviceJob
 } DeviceJob;
 
 /*
- * Opens a job.  device_bytes of device memory are reserved at once; the job gets at most
+ * Opens a job.  device_job_bytes(spec) of device memory are reserved at once; the job gets at most
  * want_chunks chunks of the pool.  If there is no room, it looks again for up to
  * patience_us (admission.c).  Returns NULL and sets *why if there is none.
  */
-extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec,
-								  uint64 device_bytes, int want_chunks,
+extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, int want_chunks,
 								  double patience_us, DeviceState *why);
 
 /* Waits for an empty chunk of device_shared->chunk_size bytes. */

@@ -31,7 +31,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "sort/sort_internal.h"
 
 /*
@@ -100,7 +99,6 @@ set_cutoff(BoundedSink *sink, uint32 last)
 	SortEnv    *env = sink->base.env;
 	KeyBuffer  *keybuf = &sink->base.batch->keybuf;
 	size_t		i = find_rid(keybuf, last);
-	bool		null;
 
 	/* keys of later rows must be comparable with the cutoff */
 	keybuf_freeze(keybuf);
@@ -120,7 +118,7 @@ set_cutoff(BoundedSink *sink, uint32 last)
 		bulk_reserve(env->bulk, &sink->cutoff_row, row->t_len, 0);
 		memcpy(sink->cutoff_row.ptr, row, row->t_len);
 		env->sink_bytes = sink->cutoff_row.requested;
-		sink->cutoff_value = tiebreak_first_value(env->tiebreak, sink->cutoff_row.ptr, &null);
+		sink->cutoff_value = tiebreak_first_value(env->tiebreak, sink->cutoff_row.ptr);
 	}
 	sink->have_cutoff = true;
 	sink->early_cutoff = false;
@@ -179,8 +177,11 @@ compare_cutoff(const BoundedSink *sink, TupleTableSlot *slot, const PageKeys *pa
 		{
 			if (!sink->have_cutoff)
 				return -1;
-			cmp = c == 0 ? tiebreak_compare_first(sink->base.env->tiebreak, value, sink->cutoff_value) : 0;
-			if (cmp != 0 || c > 0)
+			/* the comparator compares later columns in whole rows */
+			if (c > 0)
+				return 0;
+			cmp = tiebreak_compare_first(sink->base.env->tiebreak, value, sink->cutoff_value);
+			if (cmp != 0)
 				return cmp;
 			continue;
 		}
@@ -199,20 +200,6 @@ compare_cutoff(const BoundedSink *sink, TupleTableSlot *slot, const PageKeys *pa
 	if (!keybuf->complete)
 		return 0;
 	return sink->early_cutoff ? -1 : 1;
-}
-
-/* Is the row in the slot unwanted, by the cutoff or by the shared cutoff? */
-static inline bool
-rejects(const BoundedSink *sink, TupleTableSlot *slot)
-{
-	int			cmp = compare_cutoff(sink, slot, NULL, NULL, 0);
-
-	if (cmp == 0)
-	{
-		cmp = tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->cutoff_row.ptr);
-		return cmp > 0 || (cmp == 0 && !sink->early_cutoff);
-	}
-	return cmp > 0;
 }
 
 /* Are there so many rows that unwanted ones are dropped? */
@@ -280,31 +267,51 @@ sink_bounded_early_cutoff(BoundedSink *sink)
 	return true;
 }
 
+/* Takes the row in the slot unless it is unwanted.  cmp: compare_cutoff() of it; 0: whole rows are compared. */
+static SinkAnswer
+put_compared(BoundedSink *sink, TupleTableSlot *slot, int cmp)
+{
+	SortEnv    *env = sink->base.env;
+	Batch	   *batch = sink->base.batch;
+
+	if (cmp == 0)
+	{
+		cmp = tiebreak_compare_slot(env->tiebreak, slot, sink->cutoff_row.ptr);
+		if (cmp == 0 && !sink->early_cutoff)
+			return SINK_TAKEN;
+	}
+	if (cmp > 0)
+		return SINK_TAKEN;
+	if (!has_memory(sink))
+		return SINK_FULL;
+	if (unlikely(!batch_put_row(batch, &env->keys, env->writer, slot)) &&
+		!(cut_to_make_room(sink) && batch_put_row(batch, &env->keys, env->writer, slot)))
+		return SINK_FULL;
+	return SINK_TAKEN;
+}
+
 static SinkAnswer
 bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	BoundedSink *bounded = (BoundedSink *) sink;
-	Batch	   *batch = sink->batch;
+	bool		limited;
 
 	cut_if_many(bounded);
-	if ((bounded->have_cutoff || bounded->shared_cutoff != NULL) && rejects(bounded, slot))
-		return SINK_TAKEN;
-	if (!has_memory(bounded))
-		return SINK_FULL;
-	if (unlikely(!batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)) &&
-		!(cut_to_make_room(bounded) && batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)))
-		return SINK_FULL;
-	return SINK_TAKEN;
+	limited = bounded->have_cutoff || bounded->shared_cutoff != NULL;
+	return put_compared(bounded, slot, limited ? compare_cutoff(bounded, slot, NULL, NULL, 0) : -1);
 }
 
 static SinkAnswer
 put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 {
 	Batch	   *batch = sink->base.batch;
+	bool		limited;
 	int			cmp;
 
 	cut_if_many(sink);
-	cmp = sink->have_cutoff ? compare_cutoff(sink, NULL, &page->keys, where, i) : -1;
+	/* page_keys_select() has applied a shared cutoff to the rows of a direct page */
+	limited = sink->have_cutoff || (sink->shared_cutoff != NULL && !page->direct);
+	cmp = limited ? compare_cutoff(sink, NULL, &page->keys, where, i) : -1;
 	if (cmp > 0)
 		return SINK_TAKEN;
 	if (cmp == 0 || !page->direct)
@@ -312,7 +319,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 		TupleTableSlot *slot = page->row(page, i);
 
 		slot_getsomeattrs(slot, batch->keybuf.last_att);
-		return bounded_put_slot(&sink->base, slot);
+		return put_compared(sink, slot, cmp);
 	}
 	if (!has_memory(sink))
 		return SINK_FULL;

@@ -63,7 +63,7 @@ typedef struct KeyTranslation
 /* Begins a translation of keys of one layout to another, which has room for all of their values. */
 extern void key_translation_begin(KeyTranslation *t, const KeyLayout *from, const KeyLayout *to);
 
-/* Translates up to KEY_DELTA_BLOCK keys in place.  The second one: if either layout has more than 64 bits. */
+/* Translates up to KEY_DELTA_BLOCK keys in place.  key_translate128() if either layout has more than 64 bits. */
 extern void key_translate64(const KeyTranslation *t, uint64 *keys, size_t n);
 extern void key_translate128(const KeyTranslation *t, SortKey *keys, size_t n);
 

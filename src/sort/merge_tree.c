@@ -286,7 +286,7 @@ merge_items(MergeTree *tree)
 	root->n = 0;
 	do
 	{
-		if (tree->batch == 1 && tree->total > 0)
+		if (tree->batch == 1 && tree->begun)
 			next_row(tree);
 		else
 			node_more(tree, root);
@@ -301,7 +301,7 @@ merge_items(MergeTree *tree)
 	tree->next = root->items;
 	tree->merged = root->items + (Size) root->n * tree->item_bytes;
 	tree->end = tree->make_rows == NULL ? tree->merged : tree->next;
-	tree->total += root->n;
+	tree->begun |= root->n > 0;
 	return root->n > 0;
 }
 

@@ -41,11 +41,11 @@ typedef struct MergeTree
 {
 	const char *next;			/* item of the next row */
 	const char *end;			/* end of the merged items with rows */
-	const char *merged;			/* end of the merged items; after it is end,
-								 * make_rows() has not been called */
+	const char *merged;			/* end of the merged items; those from end on
+								 * have no rows yet */
 	uint32		item_bytes;		/* size of an item */
 	uint32		batch;			/* rows that a node merges at a time */
-	uint64		total;			/* rows merged up to end */
+	bool		begun;			/* a batch was merged */
 
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	bool		exact;			/* equal keys mean equal rows */
@@ -55,8 +55,8 @@ typedef struct MergeTree
 	struct MergeNode *root;		/* NULL: there are no streams */
 
 	/*
-	 * Makes the rows of n merged items whose rows are their keys.  NULL: the
-	 * streams have rows.
+	 * Makes the rows of n merged items from their keys.  NULL: the streams
+	 * have rows.
 	 */
 	void		(*make_rows) (struct MergeTree *tree, char *items, uint32 n);
 	void	   *make_rows_arg;

@@ -37,8 +37,8 @@ extern int	tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTupl
 /* Compares two values of the first sort column, which are not NULL. */
 extern int	tiebreak_compare_first(TieBreak *tb, Datum a, Datum b);
 
-/* A row's value in the first sort column. */
-extern Datum tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull);
+/* A row's value in the first sort column; undefined if it is NULL. */
+extern Datum tiebreak_first_value(const TieBreak *tb, MinimalTuple row);
 
 /* ------------------------------------------------------------------------
  * Groups of rows with equal keys

@@ -199,9 +199,11 @@ tiebreak_compare_first(TieBreak *tb, Datum a, Datum b)
 }
 
 Datum
-tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull)
+tiebreak_first_value(const TieBreak *tb, MinimalTuple row)
 {
-	return tie_value(tb, &tb->cols[0], row, isnull);
+	bool		isnull;
+
+	return tie_value(tb, &tb->cols[0], row, &isnull);
 }
 
 int

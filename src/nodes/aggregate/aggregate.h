@@ -22,7 +22,8 @@ extern void sort_below_aggregate(Agg *agg);
 
 /*
  * Can one sort below an aggregate serve all its aggregates?  For the planner, before there is an
- * Agg.  width: bytes of the rows to sort, of which few may be other columns; 0: rows of any width.
+ * Agg.  width: bytes of the rows to sort; rows with many bytes besides the sorted columns are
+ * refused.  0: rows of any width.
  */
 extern bool aggregates_share_order(List *targetlist, List *qual, int width);
 

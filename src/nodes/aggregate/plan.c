@@ -680,7 +680,7 @@ keys_lead(const Agg *agg, const Aggregates *all, const KeyColumn *keys, int n)
 	return true;
 }
 
-/* Is the child sorted by the columns of the groups, and then by those of the order? */
+/* Is the child sorted by the group columns, and then by the columns of the aggregates' order? */
 static bool
 is_sorted(const Agg *agg, const Aggregates *all)
 {
