@@ -648,7 +648,8 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	OffloadRefusal refusal = {0};
-	bool		in_cache = (flags & ORDER_IN_CACHE) != 0 && !env->spec.keys_only && gpusort_forced_algorithm() == NULL;
+	bool		on_host = keybuf->n == 1 ||
+		((flags & ORDER_IN_CACHE) != 0 && !env->spec.keys_only && gpusort_forced_algorithm() == NULL);
 
 	sorted->n = 0;
 	sorted->rids = NULL;
@@ -666,8 +667,12 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
+	/* rows that exceed memory come one by one */
+	if (keybuf->n == 1)
+		refusal.why_not = "one row needs no sort";
+	Assert(keys_job == NULL || !on_host);
 	if ((keys_job != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
-		!in_cache && sort_offload->sort_keys(env, batch, keys_job, &layout, sorted, &refusal))
+		!on_host && sort_offload->sort_keys(env, batch, keys_job, &layout, sorted, &refusal))
 		;						/* sorted by a device */
 	else if (env->spec.keys_only)
 		order_keys(env, batch, &layout, &refusal, sorted);

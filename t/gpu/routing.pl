@@ -130,6 +130,24 @@ like(route('SELECT id, k, w FROM t ORDER BY k', "SET work_mem = '64kB';"),
 	qr/^rows: gpu bucket: .*$rows rows, device ready$/, 'a large sort goes to the GPU with its first rows');
 device_unused($node, 'choice');
 
+# a batch of one row needs no job, even if a GPU algorithm is set: each row exceeds work_mem
+{
+	my $set = "SET work_mem = '64kB'; SET gpusort.algorithm = gpu_radix;";
+	my $done = 'SELECT sum(jobs_done) FROM gpusort_device_stat';
+	my $before = $node->safe_psql('postgres', $done);
+	my $why = qr/^host: presorted: \d+-bit keys, 1 rows, .*device ready, not gpu radix: one row needs no sort/;
+
+	for my $q ('SELECT w, repeat(chr(120 - few % 2), 70000) AS pad FROM t WHERE id <= 30 ORDER BY w LIMIT 3',
+		'SELECT w, few FROM t WHERE id = 7 ORDER BY w')
+	{
+		like(route($q, $set), $why, "one row: $q");
+		same($q, $q, "$set SET gpusort.verify = $_;") for 'off', 'on';
+	}
+	like(route('SELECT few FROM t WHERE id = 7 ORDER BY few', $set), qr/^host: .*not gpu radix: one row needs no sort/,
+		'one key');
+	is($node->safe_psql('postgres', $done), $before, 'one row: no jobs');
+}
+
 #
 # gpusort_array()
 #
