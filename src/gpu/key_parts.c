@@ -103,8 +103,7 @@ open_part_of_keys(DeviceKeys *dk, uint64 rows, double patience_us)
 	DeviceJob  *job;
 
 	spec.max_rows = rows;
-	job = device_job_open(dk->env->cxt, &spec, (int) (rows / dk->per_chunk) + 1, patience_us,
-						  &dk->facts.device);
+	job = device_job_open(dk->env->cxt, &spec, patience_us, &dk->facts.device);
 	if (job != NULL)
 	{
 		dk->parts->open++;

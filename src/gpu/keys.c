@@ -77,8 +77,7 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	dk->keys.cut = dk->spec.drop ? dk->spec.equal_bit : 0;
 	if (!job_secret_make(&dk->keys.secret))
 		return false;
-	dk->job = device_job_open(dk->env->cxt, &dk->spec, (int) (max_rows / dk->per_chunk) + 1, patience_us,
-							  &dk->facts.device);
+	dk->job = device_job_open(dk->env->cxt, &dk->spec, patience_us, &dk->facts.device);
 	if (dk->job == NULL)
 		return false;
 	device_show_job(dk->env, &dk->decision, &dk->spec);

@@ -162,7 +162,7 @@ open_producer(ProducerSink *sink)
 {
 	DeviceRows *dev = sink->base.dev;
 
-	dev->job = device_job_open_producer(dev->env->cxt, &sink->producer->job, &sink->producer->spec);
+	dev->job = device_job_open_producer(dev->env->cxt, &sink->producer->job);
 	if (dev->job == NULL)
 		return false;
 	if (sink->lead != NULL)

@@ -181,7 +181,7 @@ device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, double pati
 	*why = DEVICE_STATE_NONE;
 	if (!job_secret_make(&dev->keys.secret))
 		return false;
-	dev->job = device_job_open(dev->env->cxt, &dev->spec, DEVICE_JOB_CHUNKS, patience_us, why);
+	dev->job = device_job_open(dev->env->cxt, &dev->spec, patience_us, why);
 	if (dev->job == NULL)
 		return false;
 	device_rows_set_checks(dev);

@@ -17,8 +17,8 @@
  * No backend gets more than gpusort.device_share of a device.  A job that asks for more
  * memory gets it at once or not at all, because it can finish with what it has.
  *
- * On error: a backend that is cancelled while it waits has no slot.  It no longer counts
- * as waiting after PG_CATCH, or after device_end_wait() when it exits.
+ * On error: a backend that is cancelled while it waits has no slot, and no longer counts as
+ * waiting.
  */
 #include "postgres.h"
 
@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 #include "service/service_internal.h"
 #include "settings.h"
+#include "storage/ipc.h"
 #include "storage/proc.h"
 
 /* Resources, as the slots tell. */
@@ -45,9 +46,6 @@ typedef struct Room
 
 /* Pause between two searches for room. */
 #define ROOM_POLL_MS			5
-
-/* Does this backend wait for room? */
-static bool waits = false;
 
 /* ------------------------------------------------------------------------
  * Free resources; under the lock
@@ -215,16 +213,17 @@ find_device(const Room *room, uint64 bytes, DeviceState *why)
 }
 
 /*
- * Takes up to "want" chunks, but no more than an eighth of the free chunks, so that
- * later jobs get some, too.
+ * Takes the chunks that the job can use, but no more than an eighth of the free chunks, so
+ * that later jobs get some, too.
  */
 static int
-take_free_chunks(const Room *room, int want, uint32 *chunks)
+take_free_chunks(const Room *room, const DeviceJobSpec *spec, uint32 *chunks)
 {
+	uint64		want = spec->mode == DEVICE_ROWS ? DEVICE_JOB_CHUNKS : spec->max_rows / key_chunk_rows(spec) + 1;
 	int			n = 0;
 
 	want = Max(DEVICE_MIN_CHUNKS, Min(want, Min(DEVICE_JOB_CHUNKS, room->chunks / 8)));
-	for (int c = 0; n < want; c++)
+	for (int c = 0; n < (int) want; c++)
 	{
 		if ((room->taken[c / BITS_PER_BYTE] & (1 << (c % BITS_PER_BYTE))) == 0)
 			chunks[n++] = (uint32) c;
@@ -258,7 +257,7 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
  * states begin with 0.
  */
 static DeviceSlot *
-fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chunks)
+fill_slot(const Room *room, const DeviceJobSpec *spec, int device)
 {
 	DeviceSlot *slot = &device_shared->slots[room->slot];
 
@@ -268,7 +267,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->owner.session = my_session();
 	slot->active_us = device_now_us();
 	slot->device = device;
-	slot->nchunks = take_free_chunks(room, want_chunks, slot->chunks);
+	slot->nchunks = take_free_chunks(room, spec, slot->chunks);
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
 	slot->timeout_ms = gpusort_device_timeout;
@@ -290,111 +289,87 @@ open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
 	return NULL;
 }
 
-/* Opens a slot if there is room now.  Under the lock.  *room is computed unless *why is NONE. */
+/* Opens a slot if there is room now.  *room is computed unless *why is NONE. */
 static DeviceSlot *
-try_open(const DeviceJobSpec *spec, uint64 bytes, int want_chunks, Room *room, uint32 *word,
-		 DeviceState *why)
+try_open(const DeviceJobSpec *spec, uint64 bytes, Room *room, uint32 *word, DeviceState *why)
 {
-	/* read the generation first: if the service ends meanwhile, the job fails */
-	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
-	DeviceSlot *slot;
+	DeviceSlot *slot = NULL;
+	uint32		generation;
 	int			device;
 
+	*why = DEVICE_STATE_NONE;
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
+	/* read the generation first: if the service ends meanwhile, the job fails */
+	generation = pg_atomic_read_u32(&device_shared->generation);
 	pg_read_barrier();
-	if (pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_READY)
+	if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_READY)
 	{
-		*why = DEVICE_STATE_NONE;
-		return NULL;
+		pg_read_barrier();
+		compute_room(room);
+		device = find_device(room, bytes, why);
+		if (device >= 0)
+		{
+			slot = fill_slot(room, spec, device);
+			slot->device_bytes = bytes;
+			*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
+			slot = open_slot(slot, *word, why);
+		}
 	}
-	pg_read_barrier();
-	compute_room(room);
-	device = find_device(room, bytes, why);
-	if (device < 0)
-		return NULL;
-
-	slot = fill_slot(room, spec, device, want_chunks);
-	slot->device_bytes = bytes;
-	*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
-	return open_slot(slot, *word, why);
+	LWLockRelease(device_lock);
+	return slot;
 }
 
-void
-device_end_wait(void)
+/* This backend no longer waits for room.  Also called when it ends by an ERROR, or exits. */
+static void
+end_wait(int code, Datum arg)
 {
-	if (waits)
-		pg_atomic_fetch_sub_u32(&device_shared->waiting, 1);
-	waits = false;
+	pg_atomic_fetch_sub_u32(&device_shared->waiting, 1);
 }
 
-static uint32
-room_event(void)
+static void
+pause_for_room(void)
 {
 	static uint32 event = 0;
 
 	if (event == 0)
 		event = compat_wait_event("GpuSortRoom");
-	return event;
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ROOM_POLL_MS, event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
 }
 
-/* The last wait of this session ended without room, and no job has found room since. */
-static bool waited_in_vain = false;
-
-/* Looks for room until patience_us have passed. */
-static DeviceSlot *
-wait_for_room(const DeviceJobSpec *spec, uint64 bytes, int want_chunks, double patience_us,
-			  uint32 *word, DeviceState *why)
+DeviceSlot *
+device_admit(const DeviceJobSpec *spec, uint64 bytes, double patience_us, uint32 *word, DeviceState *why)
 {
+	/* the last wait of this session ended without room, and no job has found room since */
+	static bool waited_in_vain = false;
 	uint64		start = device_now_us();
-	DeviceSlot *volatile slot = NULL;
+	DeviceSlot *volatile slot;
 	Room		room;
 
-	waits = true;
+	slot = try_open(spec, bytes, &room, word, why);
+	if (slot != NULL)
+		waited_in_vain = false;
+	if (slot != NULL || patience_us <= 0 || waited_in_vain || *why == DEVICE_STATE_NONE ||
+		room.session_has_job || devices_for(&room, bytes) == 0)
+		return slot;
 	pg_atomic_fetch_add_u32(&device_shared->waiting, 1);
-	PG_TRY();
+	PG_ENSURE_ERROR_CLEANUP(end_wait, (Datum) 0);
 	{
 		while (slot == NULL && *why != DEVICE_STATE_NONE && (double) (device_now_us() - start) < patience_us)
 		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ROOM_POLL_MS,
-							 room_event());
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-			LWLockAcquire(device_lock, LW_EXCLUSIVE);
-			slot = try_open(spec, bytes, want_chunks, &room, word, why);
-			LWLockRelease(device_lock);
+			pause_for_room();
+			slot = try_open(spec, bytes, &room, word, why);
 		}
 	}
-	PG_CATCH();
-	{
-		device_end_wait();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	device_end_wait();
+	PG_END_ENSURE_ERROR_CLEANUP(end_wait, (Datum) 0);
+	end_wait(0, (Datum) 0);
 	waited_in_vain = slot == NULL && *why != DEVICE_STATE_NONE;
 	return slot;
 }
 
 DeviceSlot *
-device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
-			 double patience_us, uint32 *word, DeviceState *why)
-{
-	DeviceSlot *slot;
-	Room		room;
-
-	LWLockAcquire(device_lock, LW_EXCLUSIVE);
-	slot = try_open(spec, device_bytes, want_chunks, &room, word, why);
-	LWLockRelease(device_lock);
-	if (slot != NULL)
-		waited_in_vain = false;
-	else if (patience_us > 0 && *why != DEVICE_STATE_NONE && devices_for(&room, device_bytes) != 0 &&
-			 !room.session_has_job && !waited_in_vain)
-		slot = wait_for_room(spec, device_bytes, want_chunks, patience_us, word, why);
-	return slot;
-}
-
-DeviceSlot *
-device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int want_chunks,
-					  uint32 *word)
+device_admit_producer(const DeviceJobName *into, uint32 *word)
 {
 	DeviceSlot *job = &device_shared->slots[into->slot];
 	DeviceSlot *slot = NULL;
@@ -408,7 +383,7 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 		compute_room(&room);
 		if (room.slots == 0 || room.chunks < DEVICE_MIN_CHUNKS)
 			elog(ERROR, "gpusort: no space for a producer although it was reserved");
-		slot = fill_slot(&room, spec, job->device, want_chunks);
+		slot = fill_slot(&room, &job->spec, job->device);
 		slot->producer.is_one = true;
 		slot->producer.into = *into;
 		/* in the job's generation, so that the producer fails when its job does */

@@ -182,7 +182,6 @@ job_callback(void *arg)
 static void
 leave_all(int code, Datum arg)
 {
-	device_end_wait();
 	while (!dlist_is_empty(&open_jobs))
 		job_detach(dlist_head_element(DeviceJob, node, &open_jobs));
 }
@@ -225,21 +224,20 @@ job_begin(DeviceJob *job)
 }
 
 DeviceJob *
-device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, int want_chunks, double patience_us,
-				DeviceState *why)
+device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, double patience_us, DeviceState *why)
 {
 	DeviceJob  *job = job_create(cxt);
 
-	job->slot = device_admit(spec, device_job_bytes(spec), want_chunks, patience_us, &job->word, why);
+	job->slot = device_admit(spec, device_job_bytes(spec), patience_us, &job->word, why);
 	return job_begin(job);
 }
 
 DeviceJob *
-device_job_open_producer(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
+device_job_open_producer(MemoryContext cxt, const DeviceJobName *into)
 {
 	DeviceJob  *job = job_create(cxt);
 
-	job->slot = device_admit_producer(into, spec, DEVICE_JOB_CHUNKS, &job->word);
+	job->slot = device_admit_producer(into, &job->word);
 	return job_begin(job);
 }
 
@@ -487,14 +485,6 @@ device_job_release(DeviceJob *job)
  * Chunks of DEVICE_KEYS
  * ------------------------------------------------------------------------
  */
-
-size_t
-key_chunk_rows(const DeviceJobSpec *spec)
-{
-	Size		row = spec->key_width / 8 + (spec->keys_only ? 0 : sizeof(uint32));
-
-	return (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
-}
 
 /* Byte offset of the row ids in a chunk of this number of rows. */
 static uint32

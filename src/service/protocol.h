@@ -502,6 +502,15 @@ device_part(uint32 bytes)
 	return (bytes + DEVICE_PART_ALIGN - 1) & ~(uint32) (DEVICE_PART_ALIGN - 1);
 }
 
+/* DEVICE_KEYS: rows that fit into a chunk on the way up. */
+static inline size_t
+key_chunk_rows(const DeviceJobSpec *spec)
+{
+	Size		row = spec->key_width / 8 + (spec->keys_only ? 0 : sizeof(uint32));
+
+	return (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
+}
+
 /* DEVICE_KEYS: rows of the result in each of its chunks but the last. */
 static inline uint32
 device_chunk_rows(const DeviceJobSpec *spec)

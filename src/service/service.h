@@ -123,7 +123,7 @@ extern void device_use_read(DeviceUse *use);
 /* ------------------------------------------------------------------------
  * A job: a backend's sort on a device
  *
- *		job = device_job_open(cxt, &spec, chunks, patience_us, &why);
+ *		job = device_job_open(cxt, &spec, patience_us, &why);
  *		while (rows)
  *			chunk = device_job_next_up(job);  fill it;  device_job_post(job, &desc);
  *		device_job_sort(job);
@@ -170,12 +170,12 @@ typedef struct DeviceJob
 } DeviceJob;
 
 /*
- * Opens a job.  device_job_bytes(spec) of device memory are reserved at once; the job gets at most
- * want_chunks chunks of the pool.  If there is no room, it looks again for up to
- * patience_us (admission.c).  Returns NULL and sets *why if there is none.
+ * Opens a job.  device_job_bytes(spec) of device memory are reserved at once.  If there is no
+ * room, it looks again for up to patience_us (admission.c).  Returns NULL and sets *why if
+ * there is none.
  */
-extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, int want_chunks,
-								  double patience_us, DeviceState *why);
+extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, double patience_us,
+								  DeviceState *why);
 
 /* Waits for an empty chunk of device_shared->chunk_size bytes. */
 extern char *device_job_next_up(DeviceJob *job);
@@ -213,8 +213,7 @@ extern void device_job_release(DeviceJob *job);
  * of rows (false if the job has failed), and the owner grows the job.
  */
 extern bool device_job_reserve_producers(DeviceJob *job, int producers, DeviceJobName *name);
-extern DeviceJob *device_job_open_producer(MemoryContext cxt, const DeviceJobName *into,
-										   const DeviceJobSpec *spec);
+extern DeviceJob *device_job_open_producer(MemoryContext cxt, const DeviceJobName *into);
 extern bool device_job_drain(DeviceJob *job);
 extern bool device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes);
 
@@ -247,9 +246,6 @@ typedef struct KeyChunk
 	uint32	   *ends;			/* ends of the groups; NULL: no duplicates are dropped */
 	Size		bytes;			/* bytes that crossed the bus */
 } KeyChunk;
-
-/* Rows that fit into a chunk on the way up. */
-extern size_t key_chunk_rows(const DeviceJobSpec *spec);
 
 /*
  * Returns an empty chunk for this number of rows, which key_chunk_post() sends.  False

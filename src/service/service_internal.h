@@ -53,21 +53,18 @@ extern void device_failures_reset(void);
  */
 
 /*
- * Returns a slot for the job, with device_bytes of a device's budget and up to
- * want_chunks chunks of the pool.  *word is its state word.  Looks for room for up to
- * patience_us; 0: once.  Returns NULL and sets *why if there is none.
+ * Returns a slot for the job, with these bytes of a device's budget and chunks of the pool.
+ * *word is its state word.  Looks for room for up to patience_us; 0: once.  Returns NULL and
+ * sets *why if there is none.
  */
-extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
-								int want_chunks, double patience_us,
+extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 bytes, double patience_us,
 								uint32 *word, DeviceState *why);
 
 /*
- * Returns one of the job's reserved slots for a producer, with up to want_chunks
- * chunks of the pool.  *word is its state word.  Does not wait.  NULL if none is
- * reserved, or the job is no longer open.
+ * Returns one of the job's reserved slots for a producer, with chunks of the pool.  *word is
+ * its state word.  Does not wait.  NULL if none is reserved, or the job is no longer open.
  */
-extern DeviceSlot *device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec,
-										 int want_chunks, uint32 *word);
+extern DeviceSlot *device_admit_producer(const DeviceJobName *into, uint32 *word);
 
 /*
  * Reserves this number of bytes of its device's memory for the job.  False if there is
@@ -77,9 +74,6 @@ extern bool device_reserve(DeviceSlot *slot, uint64 bytes);
 
 /* Closes a slot that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);
-
-/* This backend no longer waits for room.  Called at exit. */
-extern void device_end_wait(void);
 
 /* ------------------------------------------------------------------------
  * keeper.c: called by the supervisor

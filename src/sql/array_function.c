@@ -350,8 +350,8 @@ run_device_job(const ArraySort *sort, RouteFacts *facts, const RouteDecision *de
 	device_route_job(facts, decision, &spec);
 	if (!job_secret_make(&check.secret))
 		return "the server has no random numbers";
-	job = device_job_open(CurrentMemoryContext, &spec, DEVICE_JOB_CHUNKS,
-						  facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US : 0, &facts->device);
+	job = device_job_open(CurrentMemoryContext, &spec, facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US : 0,
+						  &facts->device);
 	if (job == NULL)
 	{
 		(void) gpu_fits(decision->algorithm, facts, &why);
