@@ -336,7 +336,7 @@ device_report_job(SortEnv *env, const DeviceJob *job, const RouteFacts *facts, c
 }
 
 void
-device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows)
+device_report_part(SortEnv *env, const DeviceJob *job)
 {
 	ReportDevice *device = env->report.device.used;
 	int			index = device_shared->devices[job->slot->device].index;
@@ -348,7 +348,7 @@ device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows)
 	}
 	device->index = index;
 	device->parts++;
-	device->rows += rows;
+	device->rows += job->rows_up;
 	device->sort_us += job->times.sort_us;
 }
 

@@ -55,8 +55,8 @@ extern void device_show_job(SortEnv *env, const RouteDecision *decision, const D
 extern void device_report_job(SortEnv *env, const DeviceJob *job, const RouteFacts *facts,
 							  const RouteDecision *decision, uint64 rows, bool at_once);
 
-/* Adds a part of this number of rows to the report of the job's device. */
-extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
+/* Adds the job, a part of the sort, to the report of its device. */
+extern void device_report_part(SortEnv *env, const DeviceJob *job);
 
 /* Counts a failure of the device.  This sort does not try a device again. */
 extern void device_note_failure(SortEnv *env, const Algorithm *algorithm);

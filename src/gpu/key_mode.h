@@ -32,7 +32,6 @@ typedef struct OffloadJob
 	int			rid_bits;		/* ... as SORT_REC_PACKED */
 	size_t		received;		/* rows that came back */
 	size_t		job_first;		/* ... of the jobs before dk->job */
-	size_t		job_rows;		/* rows that dk->job sorts */
 	Key128		last_key;		/* of the last row that came back */
 	TieGroups	groups;			/* of rows with equal keys */
 } DeviceKeys;

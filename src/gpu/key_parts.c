@@ -291,7 +291,6 @@ device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
 	if (dk->failed)
 		return false;
 	dk->job = parts->jobs[parts->current];
-	dk->job_rows = part->n;
 	if (part->constant)
 	{
 		KeySpan		span = key_split_span(&parts->split, parts->current, dk->received - dk->job_first);

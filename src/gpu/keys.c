@@ -293,14 +293,14 @@ next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 		return false;
 	if (dk->job == NULL)
 		return true;
-	next = key_chunk_next_down(dk->job, &dk->spec, dk->job_rows, dk->received - dk->job_first, chunk);
+	next = key_chunk_next_down(dk->job, &dk->spec, chunk);
 	if (dk->job->failed)
 		dk->failed = true;
 	else if (next && dk->received == dk->job_first)
 	{
 		device_report_job(dk->env, dk->job, &dk->facts, &dk->decision, dk->batch->keybuf.n, dk->at_once);
 		if (dk->parts != NULL)
-			device_report_part(dk->env, dk->job, dk->job_rows);
+			device_report_part(dk->env, dk->job);
 	}
 	return next;
 }
@@ -481,7 +481,6 @@ send_remaining(DeviceKeys *dk)
 			break;
 	}
 	device_job_sort(dk->job);
-	dk->job_rows = n;
 	if (dk->job->failed)
 		dk->failed = true;
 	return !dk->failed;

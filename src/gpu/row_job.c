@@ -203,8 +203,8 @@ report_sort(DeviceRows *dev)
 
 	device_report_job(env, dev->job, &dev->facts, &dev->decision, dev->rows, false);
 	env->report.device.rows += dev->rows;
-	env->report.dropped_on_device += dev->rows - device_rows_down(dev);
-	device_report_part(env, dev->job, dev->rows);
+	env->report.dropped_on_device += dev->rows - dev->job->rows_down;
+	device_report_part(env, dev->job);
 	sort_env_note_memory(env, batch_held(dev->batch) +
 						 (dev->job->slot == NULL ? 0 :
 						  dev->job->slot->nchunks * device_shared->chunk_size));
@@ -245,7 +245,7 @@ groups_are_right(DeviceRows *dev, const char *chunk, const DeviceChunkDesc *desc
 	const uint32 *ends = (const uint32 *) (chunk + desc->ends_at);
 	const char *row = chunk + desc->rows_at;
 	const char *end = chunk + device_shared->chunk_size;
-	bool		last = dev->down.returned + desc->rows == dev->job->rows_down;
+	bool		last = dev->job->rows_got == dev->job->rows_down;
 
 	if (!device_check_groups(&dev->keys, chunk, ends, dev->spec.key_width, desc->rows, last, dev->rows))
 		return false;
@@ -268,24 +268,17 @@ groups_are_right(DeviceRows *dev, const char *chunk, const DeviceChunkDesc *desc
 }
 
 /*
- * The next chunk of the result.  NULL at the end, where the number and the checksum of all
- * rows must be right.  job->failed is set if something is wrong.
+ * The next chunk of the result.  NULL at the end, where the checksum of all rows must be
+ * right.  job->failed is set if something is wrong.
  */
 static char *
 next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 {
-	uint64		returned = dev->down.returned + (dev->down.held ? dev->down.rows : 0);
 	char	   *chunk = device_job_next_down(dev->job, desc);
 	uint64		sum;
 
-	/* the number of groups comes with the first chunk; there is at least one */
-	if (chunk == NULL && !dev->job->failed &&
-		(returned != device_rows_down(dev) || (returned == 0 && dev->rows > 0)))
-		device_job_fail(dev->job, DEVICE_TOO_FEW_ROWS);
-	else if (chunk == NULL && !dev->job->failed && !dev->spec.drop && stream->sum != dev->sum)
+	if (chunk == NULL && !dev->job->failed && !dev->spec.drop && stream->sum != dev->sum)
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
-	else if (chunk != NULL && (device_rows_down(dev) > dev->rows || desc->rows > device_rows_down(dev) - returned))
-		device_job_fail(dev->job, "the device sent too many rows");
 	else if (chunk != NULL && dev->down.held &&
 			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->keys.secret, &sum))
 		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);

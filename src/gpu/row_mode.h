@@ -146,13 +146,6 @@ device_rows_notes_returned(const DeviceRows *dev)
 	return dev->returned_rows != NULL && dev->layout.layout.exact && !dev->spec.drop;
 }
 
-/* Rows of the job's result; known when its first chunk is here. */
-static inline uint64
-device_rows_down(const DeviceRows *dev)
-{
-	return dev->spec.drop ? dev->job->rows_down : dev->rows;
-}
-
 /*
  * The next chunk of the result becomes the stream's.  False at the end, and if the device
  * failed.

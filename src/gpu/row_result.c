@@ -209,7 +209,7 @@ source_read(RunSource *source, char *to, Size size)
 		dev->copy.next += part;
 		dev->copy.left -= part;
 		done += part;
-		source->more = dev->copy.left > 0 || dev->copy.rows < device_rows_down(dev);
+		source->more = dev->copy.left > 0 || dev->copy.rows < dev->job->rows_down;
 	}
 	return done;
 }

@@ -426,6 +426,36 @@ chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
 		desc->words_at + words <= device_shared->chunk_size;
 }
 
+/* The first chunk is here: reads what the device says of the whole result.  False if that is wrong. */
+static bool
+begin_result(DeviceJob *job)
+{
+	const DeviceSlot *slot = job->slot;
+
+	job->times = slot->times;
+	job->times.algorithm[sizeof(job->times.algorithm) - 1] = '\0';
+	job->rows_down = slot->rows_down;
+	job->first_us = (double) (device_now_us() - job->opened_us);
+	return slot->spec.drop ? job->rows_down <= job->rows_up : job->rows_down == job->rows_up;
+}
+
+/* Checks the result's next chunk, of the chunks that were made.  NULL, or what is wrong. */
+static const char *
+wrong_chunk(DeviceJob *job, const DeviceChunkDesc *desc, uint32 made)
+{
+	const DeviceJobSpec *spec = &job->slot->spec;
+	uint64		left;
+
+	if (made - job->read > (uint32) job->slot->nchunks || !chunk_is_sound(spec, desc))
+		return "the device sent an invalid chunk";
+	if (job->got == 0 && !begin_result(job))
+		return "the device sends a wrong number of rows";
+	left = job->rows_down - job->rows_got;
+	if (spec->mode == DEVICE_KEYS ? desc->rows != Min(left, device_chunk_rows(spec)) : desc->rows > left)
+		return "the device sent a chunk with a wrong number of rows";
+	return NULL;
+}
+
 char *
 device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 {
@@ -446,24 +476,26 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 		made = pg_atomic_read_u32(&slot->made);
 		if (made != job->got)
 		{
+			const char *wrong;
+
 			pg_memory_barrier();
-			if (job->got == 0)
-			{
-				job->times = slot->times;
-				job->times.algorithm[sizeof(job->times.algorithm) - 1] = '\0';
-				job->rows_down = slot->rows_down;
-				job->first_us = (double) (device_now_us() - job->opened_us);
-			}
 			*desc = slot->down[job->got % slot->nchunks];
-			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))
+			wrong = wrong_chunk(job, desc, made);
+			if (wrong != NULL)
 			{
-				device_job_fail(job, "the device sent an invalid chunk");
+				device_job_fail(job, wrong);
 				return NULL;
 			}
+			job->rows_got += desc->rows;
 			return device_chunk(slot, job->got++);
 		}
 		if (status == DEVICE_DONE)
+		{
+			/* rows_down is 0 if no chunk has come */
+			if (job->rows_got != job->rows_down || (job->got == 0 && job->rows_up > 0))
+				device_job_fail(job, "the device sent too few rows");
 			return NULL;
+		}
 		wait_latch(WAIT_TIMEOUT_MS);
 	}
 }
@@ -517,25 +549,13 @@ key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk)
 }
 
 bool
-key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t rows, size_t received,
-					KeyChunk *chunk)
+key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, KeyChunk *chunk)
 {
 	DeviceChunkDesc desc;
 	char	   *start = device_job_next_down(job, &desc);
-	size_t		left = (spec->drop ? Min(job->rows_down, rows) : rows) - received;
 
 	if (start == NULL)
-	{
-		/* the number of groups comes with the first chunk; there is at least one */
-		if (!job->failed && (left > 0 || received == 0))
-			device_job_fail(job, DEVICE_TOO_FEW_ROWS);
 		return false;
-	}
-	if (desc.rows != Min(left, device_chunk_rows(spec)))
-	{
-		device_job_fail(job, "the device sent a chunk with a wrong number of rows");
-		return false;
-	}
 	chunk->rows = desc.rows;
 	chunk->keys = start;
 	chunk->rids = spec->keys_only ? NULL : (uint32 *) (start + desc.words_at);

@@ -149,8 +149,9 @@ typedef struct DeviceJob
 	uint32		read;			/* chunks of the result released */
 	uint64		rows_up;		/* the caller adds the rows of producers */
 	uint64		bytes_up;
-	uint64		rows_down;		/* rows of the result, as the device says; set
-								 * when the first chunk comes down */
+	uint64		rows_down;		/* rows of the result; set when the first
+								 * chunk comes down */
+	uint64		rows_got;		/* rows of the chunks received */
 	DeviceJobTimes times;		/* set when the first chunk comes down */
 	uint64		opened_us;		/* device_now_us() */
 	uint64		filling_since;	/* device_now_us(), for the current chunk */
@@ -197,7 +198,8 @@ extern void device_job_sort(DeviceJob *job);
 /*
  * Waits for the next chunk of the result.  NULL at the end, or if the job has failed.
  * The chunk stays valid until it is released, even if the job fails meanwhile.  The
- * parts that *desc describes lie within the chunk, but the caller must check that
+ * parts that *desc describes lie within the chunk, and all chunks together have the rows
+ * that were sent, or with DeviceJobSpec.drop at most these.  The caller must check that
  * their content is right.  The next chunk may be asked for before this one is released.
  */
 extern char *device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc);
@@ -222,8 +224,6 @@ extern void device_job_close(DeviceJob *job);
 
 /* Closes the job and waits, for a limited time, until its resources are free. */
 extern void device_job_return(DeviceJob *job);
-
-#define DEVICE_TOO_FEW_ROWS		"the device sent too few rows"
 
 /* Marks the job as failed, because the backend cannot use its result. */
 extern void device_job_fail(DeviceJob *job, const char *why);
@@ -255,13 +255,7 @@ extern bool key_chunk_next_up(DeviceJob *job, const DeviceJobSpec *spec, size_t 
 							  KeyChunk *chunk);
 extern void key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk);
 
-/*
- * Returns the next chunk of the result of this number of rows; the caller has
- * "received" rows so far.  With DeviceJobSpec.drop the result has at most that number.
- * The chunk stays valid until device_job_release().  False at the end, or if the job has
- * failed.  The job fails if the device sends more or fewer rows than expected.
- */
-extern bool key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t rows,
-								size_t received, KeyChunk *chunk);
+/* As device_job_next_down().  False at the end, or if the job has failed. */
+extern bool key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, KeyChunk *chunk);
 
 #endif							/* GPUSORT_SERVICE_SERVICE_H */

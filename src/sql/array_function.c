@@ -318,7 +318,7 @@ receive_values(const ArraySort *sort, DeviceJob *job, const DeviceJobSpec *spec,
 	KeyChunk	chunk;
 	uint8	   *seen = spec->keys_only ? NULL : make_bitmap(sort->n);
 
-	while (key_chunk_next_down(job, spec, sort->n, done, &chunk))
+	while (key_chunk_next_down(job, spec, &chunk))
 	{
 		if ((spec->want_keys && !device_check_keys(check, chunk.keys, NULL, spec->key_width, chunk.rows,
 												   done + chunk.rows == sort->n)) ||

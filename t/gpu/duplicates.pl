@@ -163,8 +163,8 @@ is(value("SELECT string_agg(x::text, ' ') FROM (SELECT DISTINCT x FROM (SELECT C
 my %order = (keys => [ 'half', 'half' ], only => [ 'half', 'half' ], rows => [ 'half', 'half' ]);
 for my $mode (sort keys %order)
 {
-	for my $fault (qw(corrupt corrupt_bit corrupt_size corrupt_place corrupt_count corrupt_group no_groups error_sort
-		error_down kill_sort))
+	for my $fault (qw(corrupt corrupt_bit corrupt_size corrupt_place corrupt_count corrupt_group corrupt_groups
+		no_groups error_sort error_down kill_sort))
 	{
 		my $before = fallbacks($node);
 

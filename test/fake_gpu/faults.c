@@ -72,6 +72,7 @@ typedef enum Fault
 	FAULT_CORRUPT_SWAP,			/* the first and the last row id of a chunk are
 								 * exchanged */
 	FAULT_CORRUPT_GROUP,		/* a duplicate counts for another group */
+	FAULT_CORRUPT_GROUPS,		/* the result has more rows than the input */
 	FAULT_CORRUPT_LATE,			/* a row or key repeats in the second chunk */
 	FAULT_NO_GROUPS,			/* no key is left when duplicates are dropped */
 	FAULT_LINGER,				/* the end of a job is delayed */
@@ -103,6 +104,7 @@ static const struct config_enum_entry fault_options[] = {
 	{"corrupt_count", FAULT_CORRUPT_COUNT, false},
 	{"corrupt_swap", FAULT_CORRUPT_SWAP, false},
 	{"corrupt_group", FAULT_CORRUPT_GROUP, false},
+	{"corrupt_groups", FAULT_CORRUPT_GROUPS, false},
 	{"corrupt_late", FAULT_CORRUPT_LATE, false},
 	{"no_groups", FAULT_NO_GROUPS, false},
 	{"linger", FAULT_LINGER, false},
@@ -351,6 +353,8 @@ corrupt(FaultJob *job, uint32 counter)
 		desc->rows++;
 	else if (job->fault == FAULT_CORRUPT_GROUP)
 		((uint32 *) (chunk + desc->ends_at))[0]++;
+	else if (job->fault == FAULT_CORRUPT_GROUPS)
+		slot->rows_down = PG_UINT32_MAX;
 	else if (slot->spec.mode == DEVICE_KEYS)
 		corrupt_keys(slot, job->fault, desc, chunk);
 	else

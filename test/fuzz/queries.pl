@@ -25,7 +25,7 @@ my $cases = 25;
 # seconds after which a session counts as hanging
 my $patience = 5 * $PostgreSQL::Test::Utils::timeout_default;
 my @faults = qw(memory_start memory_sort corrupt corrupt_size corrupt_bit corrupt_place corrupt_count corrupt_late
-	no_groups linger late_leader);
+	corrupt_groups no_groups linger late_leader);
 # faults after which there is no device for a while
 my @deaths = qw(error_up error_sort error_down kill_up kill_sort kill_down);
 
