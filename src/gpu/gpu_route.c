@@ -311,10 +311,23 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 }
 
 void
-device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec)
+device_show_job(SortEnv *env, DeviceJob *job, const RouteDecision *decision, const DeviceJobSpec *spec)
 {
+	uint64		bytes = device_job_bytes(spec);
+
 	env->progress.now->algorithm = decision->algorithm->id;
-	env->progress.now->device = device_job_bytes(spec);
+	env->progress.now->device += bytes - job->shown;
+	job->shown = bytes;
+}
+
+void
+device_close_job(SortEnv *env, DeviceJob *job, bool wait)
+{
+	env->progress.now->device -= job->shown;
+	if (wait)
+		device_job_return(job);
+	else
+		device_job_close(job);
 }
 
 void

@@ -44,8 +44,12 @@ extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
 /* Samples the buffered keys.  Do they look presorted, ascending or descending?  seen may be NULL. */
 extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen);
 
-/* Updates the progress view after the job was opened, or has grown. */
-extern void device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec);
+/* Updates the progress view after the job was opened, or has grown to *spec. */
+extern void device_show_job(SortEnv *env, DeviceJob *job, const RouteDecision *decision,
+							const DeviceJobSpec *spec);
+
+/* Closes the job.  wait: until its resources are free, for a limited time. */
+extern void device_close_job(SortEnv *env, DeviceJob *job, bool wait);
 
 /*
  * Reports a job, whose first chunk has come back, for EXPLAIN, and teaches the cost model.

@@ -107,7 +107,7 @@ open_part_of_keys(DeviceKeys *dk, uint64 rows, double patience_us)
 	if (job != NULL)
 	{
 		dk->parts->open++;
-		dk->env->progress.now->device += device_job_bytes(&spec);
+		device_show_job(dk->env, job, &dk->decision, &spec);
 	}
 	return job;
 }
@@ -141,7 +141,6 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 	{
 		dk->decision.predicted_us = gpu_parts_us(dk->decision.algorithm, &dk->facts, parts->split.nparts,
 												 parts->ndevices);
-		env->progress.now->algorithm = dk->decision.algorithm->id;
 		return true;
 	}
 	dk->parts = NULL;
@@ -158,13 +157,9 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 static void
 close_part_job(DeviceKeys *dk, DeviceJob **job, bool wait)
 {
-	if (wait)
-		device_job_return(*job);
-	else
-		device_job_close(*job);
+	device_close_job(dk->env, *job, wait);
 	*job = NULL;
-	if (--dk->parts->open == 0)
-		dk->env->progress.now->device = 0;
+	dk->parts->open--;
 }
 
 /* Sends a part to its job, and starts the sort.  A failure is noticed when the result is read. */

@@ -80,7 +80,7 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	dk->job = device_job_open(dk->env->cxt, &dk->spec, patience_us, &dk->facts.device);
 	if (dk->job == NULL)
 		return false;
-	device_show_job(dk->env, &dk->decision, &dk->spec);
+	device_show_job(dk->env, dk->job, &dk->decision, &dk->spec);
 	return true;
 }
 
@@ -106,8 +106,7 @@ device_keys_end(DeviceKeys *dk)
 	if (dk->parts != NULL)
 		device_parts_end(dk);
 	if (dk->job != NULL)
-		device_job_close(dk->job);
-	dk->env->progress.now->device = 0;
+		device_close_job(dk->env, dk->job, false);
 	bulk_free(dk->env->bulk, &dk->pending);
 	pfree(dk);
 }
@@ -143,7 +142,7 @@ grow_keys_job(DeviceKeys *dk, size_t n, bool more)
 	if (!(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) &&
 		!(n < PG_UINT32_MAX && !dk->job->failed && device_job_grow(dk->job, &dk->spec, n, 0)))
 		return false;
-	device_show_job(dk->env, &dk->decision, &dk->spec);
+	device_show_job(dk->env, dk->job, &dk->decision, &dk->spec);
 	return true;
 }
 

@@ -79,17 +79,6 @@ device_rows_start_sort(DeviceRows *dev)
 	dev->sort_started = true;
 }
 
-void
-device_rows_show(DeviceRows *dev, uint64 bytes)
-{
-	ProgressCounters *now = dev->env->progress.now;
-
-	if (bytes > 0)
-		now->algorithm = dev->decision.algorithm->id;
-	now->device += bytes - dev->shown;
-	dev->shown = bytes;
-}
-
 /*
  * Rounds up to a multiple of a power of two, at most 1/8 larger.  Jobs of similar size then
  * have equal blocks, which the library keeps for later jobs.
@@ -139,7 +128,7 @@ device_rows_grow_job(DeviceRows *dev, double n, uint64 bytes, double ahead)
 			return false;
 		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
 		{
-			device_rows_show(dev, device_job_bytes(&dev->spec));
+			device_show_job(dev->env, dev->job, &dev->decision, &dev->spec);
 			return true;
 		}
 		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
@@ -186,7 +175,7 @@ device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, double pati
 		return false;
 	device_rows_set_checks(dev);
 	device_rows_layout_chunk(dev, row_bytes);
-	device_rows_show(dev, device_job_bytes(&dev->spec));
+	device_show_job(dev->env, dev->job, &dev->decision, &dev->spec);
 	return true;
 }
 

@@ -37,9 +37,6 @@ typedef struct DeviceRows
 	bool		full;			/* the job cannot grow */
 	bool		sort_started;	/* no more rows are sent */
 	bool		failed;			/* the rows are lost, and the failure is reported */
-
-	/* device memory that env->progress shows for this job */
-	uint64		shown;
 	bool		is_producer;	/* it fills the job of another process */
 
 	/* the chunk that is filled */
@@ -132,9 +129,6 @@ extern void device_rows_start_sort(DeviceRows *dev);
 
 /* Marks the rows as lost, and reports why the device failed.  NULL: the job has failed already. */
 extern void device_rows_fail(DeviceRows *dev, const char *why);
-
-/* Updates the progress view: the job has these bytes of device memory. */
-extern void device_rows_show(DeviceRows *dev, uint64 bytes);
 
 /*
  * Does dev->returned_rows note single rows?  If keys are inexact, or duplicates are dropped:

@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "gpu/job.h"
 #include "gpu/row_mode.h"
 #include "gpu/rows_read.h"
 #include "lib/stringinfo.h"
@@ -21,11 +22,8 @@ void
 device_rows_end(DeviceRows *dev, bool wait)
 {
 	resolver_end(dev);
-	if (wait)
-		device_job_return(dev->job);
-	else if (dev->job != NULL)
-		device_job_close(dev->job);
-	device_rows_show(dev, 0);
+	if (dev->job != NULL)
+		device_close_job(dev->env, dev->job, wait);
 	pfree(dev);
 }
 

@@ -157,6 +157,7 @@ typedef struct DeviceJob
 	uint64		filling_since;	/* device_now_us(), for the current chunk */
 	double		fill_us;		/* total time spent in filling chunks */
 	double		first_us;		/* time from opening to the first chunk down */
+	uint64		shown;			/* the caller's: bytes in its progress view */
 	MemoryContext cxt;			/* the job's own */
 	MemoryContextCallback callback;
 	dlist_node	node;			/* in the list of this backend's open jobs */
