@@ -470,7 +470,14 @@ static inline uint32
 compat_wait_event(const char *name)
 {
 #if PG_VERSION_NUM >= 170000
-	return WaitEventExtensionNew(name);
+	/* the last event of this file: looking it up takes a lock */
+	static const char *last = NULL;
+	static uint32 event;
+
+	if (last != name)
+		event = WaitEventExtensionNew(name);
+	last = name;
+	return event;
 #else
 	return PG_WAIT_EXTENSION;
 #endif

@@ -118,10 +118,15 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 	SortEnv    *env = dk->env;
 	const KeyBuffer *keybuf = &dk->batch->keybuf;
 	DeviceParts *parts = MemoryContextAllocZero(env->cxt, sizeof(DeviceParts));
-	uint64		rows = rows_of_job(dk, device_largest_job(&parts->ndevices));
-	uint64		part_rows = rows * PART_FILL;
+	DeviceAvailability availability;
+	uint64		rows;
+	uint64		part_rows;
 
+	device_availability(&availability);
+	rows = rows_of_job(dk, availability.largest_job);
+	part_rows = rows * PART_FILL;
 	dk->parts = parts;
+	parts->ndevices = availability.devices;
 	parts->patient_until_us = device_now_us() +
 		(uint64) (dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US : dk->decision.cpu_us);
 	/* parts have a known number of rows: the result has duplicates */

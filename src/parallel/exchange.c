@@ -44,16 +44,6 @@
 /* Time between two checks by the leader of whether a worker has ended. */
 #define WORKER_CHECK_MS	200
 
-static uint32
-exchange_wait_event(void)
-{
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = compat_wait_event("GpuSortExchange");
-	return event;
-}
-
 /* Bytes before the blocks of the rings. */
 static Size
 head_size(int workers)
@@ -245,7 +235,7 @@ exchange_wait_all(Exchange *ex)
 
 	ConditionVariablePrepareToSleep(&ex->released_cv);
 	while (!(released = barrier_released(ex)) && !exchange_stopped(ex))
-		ConditionVariableSleep(&ex->released_cv, exchange_wait_event());
+		ConditionVariableSleep(&ex->released_cv, compat_wait_event("GpuSortExchange"));
 	ConditionVariableCancelSleep();
 	return released && !exchange_stopped(ex);
 }
@@ -261,7 +251,7 @@ exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg)
 		   !exchange_stopped(ex) && serve(arg))
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, WORKER_CHECK_MS,
-						 exchange_wait_event());
+						 compat_wait_event("GpuSortExchange"));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -401,7 +391,7 @@ wait_until_drained(Exchange *ex, ExchangeRing *r, ExchangeServe serve, void *arg
 	while (ring_full(r) > EXCHANGE_RING_BLOCKS / 2 && !exchange_stopped(ex))
 	{
 		if (serve == NULL || !serve(arg))
-			ConditionVariableSleep(&r->may_write, exchange_wait_event());
+			ConditionVariableSleep(&r->may_write, compat_wait_event("GpuSortExchange"));
 		else
 			ConditionVariablePrepareToSleep(&r->may_write);
 	}
@@ -441,7 +431,7 @@ exchange_serve_until_stopped(Exchange *ex, int ring, ExchangeServe serve, void *
 		if (serve(arg))
 			ConditionVariablePrepareToSleep(&r->may_write);
 		else
-			ConditionVariableSleep(&r->may_write, exchange_wait_event());
+			ConditionVariableSleep(&r->may_write, compat_wait_event("GpuSortExchange"));
 	}
 	ConditionVariableCancelSleep();
 }
@@ -485,9 +475,9 @@ wait_ready(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone, void *ar
 	while (!ring_ready(ex, ring, reader))
 	{
 		if (gone == NULL)
-			ConditionVariableSleep(&r->may_read, exchange_wait_event());
+			ConditionVariableSleep(&r->may_read, compat_wait_event("GpuSortExchange"));
 		else if (ConditionVariableTimedSleep(&r->may_read, WORKER_CHECK_MS,
-											 exchange_wait_event()) &&
+											 compat_wait_event("GpuSortExchange")) &&
 				 gone(arg, ring))
 			break;
 	}

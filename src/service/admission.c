@@ -142,26 +142,6 @@ devices_for(const Room *room, uint64 bytes)
 	return devices & gpusort_device_mask;
 }
 
-uint64
-device_largest_job(int *devices)
-{
-	uint64		most = 0;
-	Room		room;
-
-	*devices = 0;
-	LWLockAcquire(device_lock, LW_SHARED);
-	compute_room(&room);
-	for (int d = 0; d < device_shared->ndevices; d++)
-	{
-		if ((gpusort_device_mask & device_bit(d)) == 0)
-			continue;
-		(*devices)++;
-		most = Max(most, share_of(d) - Min(share_of(d), room.mine[d]));
-	}
-	LWLockRelease(device_lock);
-	return most;
-}
-
 bool
 device_reserve(DeviceSlot *slot, uint64 bytes)
 {
@@ -326,18 +306,6 @@ end_wait(int code, Datum arg)
 	pg_atomic_fetch_sub_u32(&device_shared->waiting, 1);
 }
 
-static void
-pause_for_room(void)
-{
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = compat_wait_event("GpuSortRoom");
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ROOM_POLL_MS, event);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-}
-
 DeviceSlot *
 device_admit(const DeviceJobSpec *spec, uint64 bytes, double patience_us, uint32 *word, DeviceState *why)
 {
@@ -358,7 +326,10 @@ device_admit(const DeviceJobSpec *spec, uint64 bytes, double patience_us, uint32
 	{
 		while (slot == NULL && *why != DEVICE_STATE_NONE && (double) (device_now_us() - start) < patience_us)
 		{
-			pause_for_room();
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ROOM_POLL_MS,
+							 compat_wait_event("GpuSortRoom"));
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
 			slot = try_open(spec, bytes, &room, word, why);
 		}
 	}
@@ -451,7 +422,9 @@ device_availability(DeviceAvailability *availability)
 
 		if ((gpusort_device_mask & device_bit(d)) == 0)
 			continue;
+		availability->devices++;
 		availability->all_memory += memory;
+		availability->largest_job = Max(availability->largest_job, share_of(d) - Min(share_of(d), room.mine[d]));
 		if (memory > availability->memory)
 		{
 			availability->device = d;

@@ -29,21 +29,12 @@
 /* This backend's jobs. */
 static dlist_head open_jobs = DLIST_STATIC_INIT(open_jobs);
 
-static uint32
-wait_event(void)
-{
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = compat_wait_event("GpuSortDevice");
-	return event;
-}
-
 /* Waits until the latch is set, or for this time. */
 static void
 wait_latch(long ms)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, wait_event());
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
+					 compat_wait_event("GpuSortDevice"));
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 }

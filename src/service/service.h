@@ -90,6 +90,13 @@ typedef struct DeviceAvailability
 	/* memory that this backend could get on that device; 0: none */
 	uint64		memory;
 	uint64		all_memory;		/* memory that it could get on all devices */
+
+	/*
+	 * The largest job that it could have on one device, in addition to its
+	 * jobs, if no other backend had a job.
+	 */
+	uint64		largest_job;
+	int			devices;		/* devices that it may use */
 	int			active_jobs;	/* device_active_jobs(device) */
 } DeviceAvailability;
 
@@ -100,13 +107,6 @@ extern void device_availability(DeviceAvailability *availability);
  * 100 ms.  A job that waits longer for its backend is no load.
  */
 extern int	device_active_jobs(int device);
-
-/*
- * Bytes of the largest job that this backend could have on one device, in addition to
- * its jobs, if no other backend had a job.  *devices is the number of devices that it
- * may use.  Takes the lock.
- */
-extern uint64 device_largest_job(int *devices);
 
 /* Use of the service by all sorts */
 typedef struct DeviceUse

@@ -124,8 +124,7 @@ set_input_order(RouteFacts *facts, const char *order)
 static void
 set_gpu(RouteFacts *facts, int key_bits)
 {
-	uint64		needs;
-	int			devices;
+	DeviceAvailability availability;
 
 	facts->device = device_state();
 	/* an idle service starts again on demand */
@@ -134,8 +133,9 @@ set_gpu(RouteFacts *facts, int key_bits)
 	if (facts->device != DEVICE_STATE_READY)
 		return;
 	facts->gpu.key_width = device_key_width(key_bits);
-	needs = gpusort_keys_bytes(device_costs(), facts->n, facts->gpu.key_width);
-	if (needs > device_largest_job(&devices) && devices > 0)
+	device_availability(&availability);
+	if (availability.devices > 0 &&
+		availability.largest_job < gpusort_keys_bytes(device_costs(), facts->n, facts->gpu.key_width))
 	{
 		facts->device = DEVICE_STATE_FULL;
 		return;
