@@ -54,7 +54,8 @@
 /* Time for the device process to end after SIGTERM. */
 #define KEEPER_GRACE_SECONDS	5
 
-static pid_t process = 0;		/* the device process; 0: none */
+pid_t		device_process = 0;
+
 static int	keeper_socket = -1; /* the supervisor's end of the socket; -1: none */
 
 /* ------------------------------------------------------------------------
@@ -126,7 +127,7 @@ keeper_loop(const sigset_t *waiting)
 
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		{
-			if (pid == process)
+			if (pid == device_process)
 			{
 				send_word(status);
 				_exit(0);
@@ -139,7 +140,7 @@ keeper_loop(const sigset_t *waiting)
 		if (ready == 0)
 		{
 			killed = true;
-			(void) kill(process, SIGKILL);
+			(void) kill(device_process, SIGKILL);
 		}
 		else if (ready > 0)
 		{
@@ -147,11 +148,11 @@ keeper_loop(const sigset_t *waiting)
 			ssize_t		n = recv(KEEPER_SOCKET, &signo, 1, MSG_DONTWAIT);
 
 			if (n == 1)
-				(void) kill(process, signo);
+				(void) kill(device_process, signo);
 			else if (n == 0)
 			{
 				supervised = false;
-				(void) kill(process, SIGTERM);
+				(void) kill(device_process, SIGTERM);
 			}
 		}
 	}
@@ -180,9 +181,9 @@ keeper_main(int socket, void (*run) (void))
 		pqsignal(ignored[i], PG_SIG_IGN);
 	pqsignal(SIGCHLD, keeper_sigchld);
 
-	process = fork();
+	device_process = fork();
 	error = errno;
-	if (process == 0)
+	if (device_process == 0)
 	{
 		(void) close(socket);
 		run();
@@ -192,8 +193,8 @@ keeper_main(int socket, void (*run) (void))
 	dsm_detach_all();
 	PGSharedMemoryDetach();
 	close_files(socket);
-	send_word(process < 0 ? -error : process);
-	if (process < 0)
+	send_word(device_process < 0 ? -error : device_process);
+	if (device_process < 0)
 		_exit(0);
 	sigemptyset(&waiting);
 	keeper_loop(&waiting);
@@ -225,7 +226,7 @@ close_socket(void)
 	keeper_socket = -1;
 }
 
-pid_t
+bool
 keeper_start(void (*run) (void))
 {
 	int			sockets[2];
@@ -233,9 +234,9 @@ keeper_start(void (*run) (void))
 	int			word;
 	bool		end;
 
-	Assert(process == 0);
+	Assert(device_process == 0);
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
-		return 0;
+		return false;
 #ifdef __linux__
 	/* inherit a device process whose keeper was killed */
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -255,10 +256,10 @@ keeper_start(void (*run) (void))
 	{
 		close_socket();
 		errno = -word;
-		return 0;
+		return false;
 	}
-	process = word;
-	return process;
+	device_process = word;
+	return true;
 }
 
 void
@@ -268,8 +269,8 @@ keeper_signal(int signo)
 
 	if (keeper_socket >= 0)
 		(void) send(keeper_socket, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	else if (process != 0)
-		(void) kill(process, signo);
+	else if (device_process != 0)
+		(void) kill(device_process, signo);
 }
 
 bool
@@ -286,18 +287,18 @@ keeper_process_ended(int *status)
 	{
 		/* the keeper was killed */
 		close_socket();
-		(void) kill(process, SIGKILL);
+		(void) kill(device_process, SIGKILL);
 	}
 	/* reap the keeper and orphans */
 	while ((pid = waitpid(-1, &child_status, WNOHANG)) > 0)
 	{
-		if (pid != process)
+		if (pid != device_process)
 			continue;
 		ended = true;
 		*status = child_status;
 	}
 	/* without PR_SET_CHILD_SUBREAPER the status is unknown */
-	if (!ended && process != 0 && keeper_socket < 0 && kill(process, 0) != 0 && errno == ESRCH)
+	if (!ended && device_process != 0 && keeper_socket < 0 && kill(device_process, 0) != 0 && errno == ESRCH)
 	{
 		ended = true;
 		*status = 0;
@@ -305,7 +306,7 @@ keeper_process_ended(int *status)
 	if (ended)
 	{
 		close_socket();
-		process = 0;
+		device_process = 0;
 	}
 	return ended;
 }

@@ -393,7 +393,7 @@ job_step_down(DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 	{
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->status, DEVICE_DONE);
-		pg_atomic_fetch_add_u32(&device_shared->process.finished, 1);
+		device_shared->process.has_finished = true;
 		pg_atomic_fetch_add_u64(&device_counters(slot->device)->done, 1);
 		device_shared->failures[device_shared->devices[slot->device].index] = 0;
 		SetLatch(slot->owner.latch);

@@ -335,12 +335,12 @@ typedef struct DeviceShared
 	pg_atomic_uint32 state;
 	struct
 	{
-		pg_atomic_uint32 pid;	/* 0: none */
+		pg_atomic_uint32 pid;	/* 0: none, or it was given up */
 
 		/* process that may use the pool until it has ended; 0: none */
 		volatile int pool_pid;
 		pg_atomic_uint32 restarts;	/* process starts after failures */
-		pg_atomic_uint32 finished;	/* jobs finished; written by the process */
+		volatile bool has_finished; /* a job; set by the process */
 	}			process;
 
 	/*

@@ -80,11 +80,14 @@ extern void device_close_slot(DeviceSlot *slot, uint32 generation);
  * ------------------------------------------------------------------------
  */
 
+/* The supervisor's device process; 0: none is running. */
+extern pid_t device_process;
+
 /*
- * Starts a keeper, and run() in a child of the keeper; run() never returns.  Returns
- * the child's PID, or 0 and errno if there is no such process.
+ * Starts a keeper, and run() in a child of the keeper, the device process; run() never
+ * returns.  False, and errno, if there is no such process.
  */
-extern pid_t keeper_start(void (*run) (void));
+extern bool keeper_start(void (*run) (void));
 
 /* Sends a signal to the device process.  Does not wait for its effect. */
 extern void keeper_signal(int signo);

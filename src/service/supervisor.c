@@ -66,14 +66,11 @@
 #define HEARTBEAT_CHECKS			20
 
 /* The device process. */
-static pid_t child = 0;			/* 0: none is running */
-static bool child_given_up = false; /* it hangs; its jobs have ended */
 static uint32 last_heartbeat;	/* at the last check */
 static uint64 last_check;		/* device_now_us() */
 static int	silent_checks;		/* checks without a change of the heartbeat */
 static uint64 opened_mask;		/* gpusort.device when the process was started */
 static uint64 started_us;		/* device_now_us() when it was started */
-static uint32 finished_before;	/* jobs finished when it was started */
 
 /* The next start. */
 static bool when_asked = false; /* wait until a sort asks */
@@ -144,47 +141,52 @@ become_device_process(void)
 	device_process_main();
 }
 
-/* Starts a device process.  Returns its PID, or 0 if it could not be started. */
-static pid_t
+/* Starts a device process.  False if it could not be started. */
+static bool
 start_device_process(void)
 {
-	pid_t		pid;
-
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_STARTING);
 	device_shared->life.hangs = 0;
 	device_shared->life.at_device = -1;
 	device_shared->settings.timeout_ms = gpusort_device_timeout;
-	child_given_up = false;
 	silent_checks = 0;
 	opened_mask = gpusort_device_mask;
-	finished_before = pg_atomic_read_u32(&device_shared->process.finished);
+	device_shared->process.has_finished = false;
 	device_shared->leave = false;
 	last_check = started_us = device_now_us();
 	notes_before = notes_now;
 	notes_now = notes_seen;
 	fflush(stdout);
 	fflush(stderr);
-	pid = keeper_start(become_device_process);
-	if (pid == 0)
+	if (!keeper_start(become_device_process))
 	{
 		ereport(LOG, (errmsg("could not fork the gpusort device process: %m")));
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
-		return 0;
+		return false;
 	}
-	pg_atomic_write_u32(&device_shared->process.pid, (uint32) pid);
-	device_shared->process.pool_pid = pid;
-	return pid;
+	pg_atomic_write_u32(&device_shared->process.pid, (uint32) device_process);
+	device_shared->process.pool_pid = device_process;
+	return true;
+}
+
+/* Was the process that has not ended, or has just ended, given up because it hung? */
+static bool
+is_given_up(void)
+{
+	return pg_atomic_read_u32(&device_shared->process.pid) == 0;
 }
 
 /*
- * Fails all jobs of a process that has ended or was given up, and frees its closed slots.
- * state is that of the service, unless gpusort.device = off.
+ * Fails all jobs of a process that has ended or is given up, and frees its closed slots, unless
+ * it was given up before.  state is that of the service, unless gpusort.device = off.
  */
 static void
 end_generation(DeviceServiceState state)
 {
 	uint32		generation;
 
+	if (is_given_up())
+		return;
 	pg_atomic_write_u32(&device_shared->process.pid, 0);
 	pg_atomic_write_u32(&device_shared->state, gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : state);
 	generation = pg_atomic_fetch_add_u32(&device_shared->generation, 1);
@@ -211,7 +213,6 @@ await_end(int ms)
 	{
 		if (keeper_process_ended(&status))
 		{
-			child = 0;
 			device_shared->process.pool_pid = 0;
 			return true;
 		}
@@ -224,7 +225,7 @@ await_end(int ms)
 static void
 stop_device_process(int code, Datum arg)
 {
-	if (child == 0)
+	if (device_process == 0)
 		return;
 	keeper_signal(SIGTERM);
 	if (!await_end(STOP_PATIENCE_MS))
@@ -232,8 +233,7 @@ stop_device_process(int code, Datum arg)
 		keeper_signal(SIGKILL);
 		(void) await_end(STOP_PATIENCE_MS);
 	}
-	if (!child_given_up)
-		end_generation(DEVICE_SERVICE_DOWN);
+	end_generation(DEVICE_SERVICE_DOWN);
 }
 
 /*
@@ -300,10 +300,9 @@ give_up_device_process(void)
 	device_failures_count(device, device_shared->absence.why_not, false);
 	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;
-	child_given_up = true;
 	end_generation(DEVICE_SERVICE_DOWN);
 	ereport(LOG,
-			(errmsg("gpusort device process (PID %d) hangs and is killed", (int) child),
+			(errmsg("gpusort device process (PID %d) hangs and is killed", (int) device_process),
 			 errdetail("%s", device_shared->absence.why_not)));
 }
 
@@ -333,7 +332,7 @@ publish_settings(void)
 	device_shared->settings.idle_blocks_s = gpusort_device_idle_blocks;
 	device_shared->settings.idle_context_s = gpusort_device_idle_context;
 	device_shared->settings.learn = gpusort_device_learn;
-	if (child != 0)
+	if (device_process != 0)
 	{
 		device_shared->leave = gpusort_device_mask != opened_mask;
 		device_wake_process();
@@ -391,16 +390,17 @@ log_failure(int status)
 {
 	int			signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
-	if (signo != 0 && !child_given_up)
+	if (signo != 0 && !is_given_up())
 		device_set_absence("the device process was terminated by signal %d: %s", signo, pg_strsignal(signo));
 	if (signo != 0)
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
-						(int) child, signo, pg_strsignal(signo)),
+						device_shared->process.pool_pid, signo, pg_strsignal(signo)),
 				 errdetail("Sorts continue without it.")));
 	else
 		ereport(LOG,
-				(errmsg("gpusort device process (PID %d) exited with exit code %d", (int) child, WEXITSTATUS(status)),
+				(errmsg("gpusort device process (PID %d) exited with exit code %d",
+						device_shared->process.pool_pid, WEXITSTATUS(status)),
 				 device_shared->absence.why_not[0] == '\0' ? 0 :
 				 errdetail("%s%s%s", device_shared->absence.why_not, device_shared->absence.detail[0] ? ": " : "",
 						   device_shared->absence.detail)));
@@ -411,11 +411,10 @@ log_failure(int status)
 static void
 process_failed(void)
 {
-	if (!child_given_up)
-		end_generation(DEVICE_SERVICE_DOWN);
+	end_generation(DEVICE_SERVICE_DOWN);
 	log_failing_devices();
 	/* after a job has finished, the pause counts from the process's start */
-	if (pg_atomic_read_u32(&device_shared->process.finished) == finished_before)
+	if (!device_shared->process.has_finished)
 		double_pause(false);
 	else
 	{
@@ -429,16 +428,15 @@ process_failed(void)
 static void
 process_ended(int status)
 {
-	int			code = WIFEXITED(status) && !child_given_up ? WEXITSTATUS(status) : -1;
+	int			code = WIFEXITED(status) && !is_given_up() ? WEXITSTATUS(status) : -1;
 
 	log_notes();
 	if (code != DEVICE_EXIT_IDLE && code != DEVICE_EXIT_LATER)
 		log_failure(status);
-	if (code != DEVICE_EXIT_IDLE && !child_given_up)
+	if (code != DEVICE_EXIT_IDLE && !is_given_up())
 		/* SIGKILL comes from outside and is not the fault of a device */
 		device_failures_count(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? -1 :
 							  device_shared->life.at_device, device_shared->absence.why_not, false);
-	child = 0;
 	device_shared->process.pool_pid = 0;
 	switch (code)
 	{
@@ -467,7 +465,7 @@ process_ended(int status)
 static bool
 previous_is_running(void)
 {
-	int			pid = child == 0 ? device_shared->process.pool_pid : 0;
+	int			pid = device_process == 0 ? device_shared->process.pool_pid : 0;
 
 	if (pid == 0 || kill(pid, 0) == 0)
 		return pid != 0;
@@ -480,7 +478,7 @@ previous_is_running(void)
 static bool
 start_is_due(void)
 {
-	return child == 0 && !previous_is_running() && gpusort_device_mask != 0 &&
+	return device_process == 0 && !previous_is_running() && gpusort_device_mask != 0 &&
 		(!when_asked || pg_atomic_read_u32(&device_shared->asked) != 0) &&
 		device_now_us() >= start_us;
 }
@@ -525,13 +523,12 @@ gpusort_device_supervisor(Datum arg)
 			if (!first && !when_asked)
 				pg_atomic_fetch_add_u32(&device_shared->process.restarts, 1);
 			first = false;
-			child = start_device_process();
-			pg_atomic_write_u32(&device_shared->asked, 0);
-			if (child == 0)
+			if (!start_device_process())
 				double_pause(false);
+			pg_atomic_write_u32(&device_shared->asked, 0);
 		}
 		timeout = when_asked ? PAUSE_MS : PAUSE_MS / 4;
-		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
+		if (device_process != 0 && device_process_hung(&timeout) && !is_given_up())
 			give_up_device_process();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 timeout, wait_event);
