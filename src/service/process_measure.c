@@ -24,7 +24,6 @@
 
 #define HOST_BYTES		((uint64) 16 << 20) /* host memory of keys */
 #define HOST_RIDS_BYTES	((uint64) 4 << 20)	/* host memory of row ids, behind it */
-#define COPY_BYTES		((uint64) 4 << 20)	/* a copy, as of a large chunk */
 #define LAUNCH_ROWS		1024	/* rows of a sort of few keys */
 #define REPEATS			4		/* the least of this number of times counts */
 
@@ -37,11 +36,13 @@
 /* Rows of a measured sort on the CPU. */
 #define CPU_ROWS		((size_t) 1 << CPU_MEASURED_LOG2_ROWS)
 
+/* Events before and behind the copy of the keys, the sort, and the copy of the row ids. */
+#define MEASURE_EVENTS	4
+
 typedef enum MeasureStep
 {
 	MEASURE_BEGIN,
 	MEASURE_LAUNCH,
-	MEASURE_COPIES,
 	MEASURE_SORT,				/* + width * DEVICE_MEASURED_SIZES + size */
 	MEASURE_CPU = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES,
 	MEASURE_END
@@ -52,12 +53,21 @@ typedef struct Measuring
 {
 	int			step;			/* MeasureStep, or between two of them */
 	GpusortStream *stream;
-	GpusortEvent *from;
-	GpusortEvent *to;			/* NULL: begin() has not succeeded */
+	GpusortEvent *events[MEASURE_EVENTS];	/* the last is NULL: begin() has not succeeded */
 	char	   *host;
 	double		smaller_us;		/* a complete job of the previous size */
+	uint64		copied;			/* bytes of the copy that measured.up_ns is from */
 	DeviceMeasured measured;
 } Measuring;
+
+/* Least times of a complete job: by the host's clock, and of its parts by the device's clock. */
+typedef struct JobTimes
+{
+	double		all_us;
+	double		up_us;
+	double		sort_us;
+	double		down_us;
+} JobTimes;
 
 static Measuring measurings[DEVICE_MAX];
 
@@ -95,8 +105,8 @@ begin(int device, Measuring *m, GpusortError *err)
 
 	TRY(cuda->host_alloc(context, HOST_BYTES + HOST_RIDS_BYTES, (void **) &m->host, err));
 	TRY(cuda->stream_create(context, &m->stream, err));
-	TRY(cuda->event_create(context, &m->from, err));
-	TRY(cuda->event_create(context, &m->to, err));
+	for (int e = 0; e < MEASURE_EVENTS; e++)
+		TRY(cuda->event_create(context, &m->events[e], err));
 	pg_prng_seed(&state, 0);
 	for (uint64 i = 0; i < HOST_BYTES / sizeof(uint64); i++)
 		((uint64 *) m->host)[i] = pg_prng_uint64(&state);
@@ -107,81 +117,46 @@ begin(int device, Measuring *m, GpusortError *err)
 static void
 end(int device, Measuring *m)
 {
-	if (m->from != NULL)
-		cuda->event_destroy(m->from);
-	if (m->to != NULL)
-		cuda->event_destroy(m->to);
+	for (int e = 0; e < MEASURE_EVENTS && m->events[e] != NULL; e++)
+		cuda->event_destroy(m->events[e]);
 	if (m->stream != NULL)
 		cuda->stream_destroy(m->stream);
 	if (m->host != NULL)
 		cuda->host_free(device_contexts[device], m->host);
 	cuda->device_trim(device_contexts[device]);
-	m->from = m->to = NULL;
+	memset(m->events, 0, sizeof(m->events));
 	m->stream = NULL;
 	m->host = NULL;
 }
 
-/* Sets *us to the time of a copy, by the device's clock. */
+/* Times a complete job: keys up, sort, row ids down. */
 static GpusortStatus
-time_copy(Measuring *m, char *block, bool up, double *us, GpusortError *err)
-{
-	TRY(cuda->event_record(m->from, m->stream, err));
-	if (up)
-		TRY(cuda->copy_in(m->stream, block, m->host, COPY_BYTES, err));
-	else
-		TRY(cuda->copy_out(m->stream, m->host, block, COPY_BYTES, err));
-	TRY(cuda->event_record(m->to, m->stream, err));
-	TRY(cuda->stream_wait(m->stream, err));
-	return cuda->event_elapsed(m->from, m->to, us, err);
-}
-
-/* Measures copies in both directions. */
-static GpusortStatus
-measure_copies(int device, Measuring *m, GpusortError *err)
-{
-	GpusortStatus status = GPUSORT_OK;
-	double		least[2] = {0, 0};
-	char	   *block;
-
-	TRY(allocate_block(device, COPY_BYTES, &block, err));
-	for (int i = 0; i < 2 * REPEATS && status == GPUSORT_OK && (i < 4 || least[0] + least[1] < LONG_US); i++)
-	{
-		double		us = 0;
-
-		status = time_copy(m, block, i % 2 == 0, &us, err);
-		if (status == GPUSORT_OK)
-			keep_least(&least[i % 2], us);
-	}
-	cuda->device_free(device_contexts[device], block);
-	m->measured.up_ns = least[0] * 1000 / (double) COPY_BYTES;
-	m->measured.down_ns = least[1] * 1000 / (double) COPY_BYTES;
-	return status;
-}
-
-/*
- * Times a complete job (keys up, sort, row ids down) by the host's clock, and its sort
- * by the device's clock.
- */
-static GpusortStatus
-time_sort(Measuring *m, const GpusortProblem *problem, double *all_us,
-		  double *sort_us, GpusortError *err)
+time_job(Measuring *m, const GpusortProblem *problem, JobTimes *least, GpusortError *err)
 {
 	uint64		start = device_now_us();
+	double		us;
 
+	TRY(cuda->event_record(m->events[0], m->stream, err));
 	TRY(cuda->copy_in(m->stream, (void *) problem->keys, m->host, problem->n * (problem->key_width / 8), err));
-	TRY(cuda->event_record(m->from, m->stream, err));
+	TRY(cuda->event_record(m->events[1], m->stream, err));
 	TRY(cuda->sort_run(m->stream, measured_algorithm(), problem, NULL, err));
-	TRY(cuda->event_record(m->to, m->stream, err));
+	TRY(cuda->event_record(m->events[2], m->stream, err));
 	TRY(cuda->copy_out(m->stream, m->host + HOST_BYTES, problem->rids_out, problem->n * sizeof(uint32), err));
+	TRY(cuda->event_record(m->events[3], m->stream, err));
 	TRY(cuda->stream_wait(m->stream, err));
-	*all_us = (double) (device_now_us() - start);
-	return cuda->event_elapsed(m->from, m->to, sort_us, err);
+	keep_least(&least->all_us, (double) (device_now_us() - start));
+	TRY(cuda->event_elapsed(m->events[0], m->events[1], &us, err));
+	keep_least(&least->up_us, us);
+	TRY(cuda->event_elapsed(m->events[1], m->events[2], &us, err));
+	keep_least(&least->sort_us, us);
+	TRY(cuda->event_elapsed(m->events[2], m->events[3], &us, err));
+	keep_least(&least->down_us, us);
+	return GPUSORT_OK;
 }
 
-/* Measures a sort: least times of a complete job and of its sort. */
+/* Measures jobs of this many rows.  The largest one measures the copies, too. */
 static GpusortStatus
-measure_sort(int device, Measuring *m, int key_width, uint64 rows,
-			 double *least_all_us, double *least_sort_us, GpusortError *err)
+measure_job(int device, Measuring *m, int key_width, uint64 rows, JobTimes *least, GpusortError *err)
 {
 	/* multiples of 256, the alignment that the library needs */
 	uint64		key_bytes = rows * (key_width / 8);
@@ -191,30 +166,26 @@ measure_sort(int device, Measuring *m, int key_width, uint64 rows,
 	const char *why;
 	char	   *block;
 
+	memset(least, 0, sizeof(*least));
 	memset(&problem, 0, sizeof(problem));
 	problem.n = rows;
 	problem.key_width = problem.end_bit = key_width;
 	problem.output = GPUSORT_OUT_RIDS;
-	*least_all_us = *least_sort_us = 0;
 	TRY(cuda->sort_scratch(device_contexts[device], measured_algorithm(), &problem, &problem.scratch_bytes,
 								&why, err));
 	TRY(allocate_block(device, key_bytes + rid_bytes + problem.scratch_bytes, &block, err));
 	problem.keys = block;
 	problem.rids_out = (uint32 *) (block + key_bytes);
 	problem.scratch = block + key_bytes + rid_bytes;
-	for (int i = 0; i < REPEATS && status == GPUSORT_OK && (i < 2 || *least_all_us < LONG_US); i++)
-	{
-		double		all_us;
-		double		sort_us;
-
-		status = time_sort(m, &problem, &all_us, &sort_us, err);
-		if (status == GPUSORT_OK)
-		{
-			keep_least(least_all_us, all_us);
-			keep_least(least_sort_us, sort_us);
-		}
-	}
+	for (int i = 0; i < REPEATS && status == GPUSORT_OK && (i < 2 || least->all_us < LONG_US); i++)
+		status = time_job(m, &problem, least, err);
 	cuda->device_free(device_contexts[device], block);
+	if (status == GPUSORT_OK && key_bytes > m->copied)
+	{
+		m->copied = key_bytes;
+		m->measured.up_ns = least->up_us * 1000 / (double) key_bytes;
+		m->measured.down_ns = least->down_us * 1000 / (double) rid_bytes;
+	}
 	return status;
 }
 
@@ -222,11 +193,15 @@ measure_sort(int device, Measuring *m, int key_width, uint64 rows,
 static GpusortStatus
 measure_size(int device, Measuring *m, int width, int size, GpusortError *err)
 {
+	JobTimes	least;
+
 	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || m->smaller_us > LONG_US))
 		return GPUSORT_OK;
-	return measure_sort(device, m, 32 << width,
-						UINT64CONST(1) << (DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size),
-						&m->smaller_us, &m->measured.sort_us[width][size], err);
+	TRY(measure_job(device, m, 32 << width,
+						 UINT64CONST(1) << (DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size), &least, err));
+	m->smaller_us = least.all_us;
+	m->measured.sort_us[width][size] = least.sort_us;
+	return GPUSORT_OK;
 }
 
 /* Publishes a measurement.  Its version is odd meanwhile, and stays odd if the process dies here. */
@@ -278,16 +253,17 @@ static GpusortStatus
 take_step(int device, Measuring *m, GpusortError *err)
 {
 	int			sort = m->step - MEASURE_SORT;
-	double		unused;
+	GpusortStatus status;
+	JobTimes	least;
 
 	switch (m->step)
 	{
 		case MEASURE_BEGIN:
 			return begin(device, m, err);
 		case MEASURE_LAUNCH:
-			return measure_sort(device, m, 64, LAUNCH_ROWS, &m->measured.launch_us, &unused, err);
-		case MEASURE_COPIES:
-			return measure_copies(device, m, err);
+			status = measure_job(device, m, 64, LAUNCH_ROWS, &least, err);
+			m->measured.launch_us = least.all_us;
+			return status;
 		case MEASURE_CPU:
 			if (device == 0)
 				measure_cpu(m);
@@ -316,7 +292,7 @@ device_measure_step(int device)
 		device_process_fails(&err);
 	device_shared->life.at_device = -1;
 	/* without stream and events the costs are learned from jobs only */
-	m->step = m->to == NULL ? MEASURE_END : m->step + 1;
+	m->step = m->events[MEASURE_EVENTS - 1] == NULL ? MEASURE_END : m->step + 1;
 	if (m->step == MEASURE_END)
 	{
 		end(device, m);
