@@ -181,12 +181,12 @@ send_part(DeviceKeys *dk, int p)
 		KeyChunk	chunk;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!key_chunk_next_up(job, &dk->spec, span.n, &chunk))
+		if (!key_chunk_next_up(job, span.n, &chunk))
 			return;
 		memcpy(chunk.keys, span.keys, span.n * width);
 		if (chunk.rids != NULL)
 			memcpy(chunk.rids, span.rids, span.n * sizeof(uint32));
-		key_chunk_post(job, &dk->spec, &chunk);
+		key_chunk_post(job, &chunk);
 		at += span.n;
 	}
 	device_job_sort(job);

@@ -119,7 +119,7 @@ device_keys_send(DeviceKeys *dk, size_t n)
 	int			width = dk->spec.key_width;
 	KeyChunk	chunk;
 
-	if (!key_chunk_next_up(dk->job, &dk->spec, n, &chunk))
+	if (!key_chunk_next_up(dk->job, n, &chunk))
 		return false;
 	CHECK_FOR_INTERRUPTS();
 	pack_keys(keybuf, &dk->layout.layout, width, dk->sent, n, chunk.keys);
@@ -128,7 +128,7 @@ device_keys_send(DeviceKeys *dk, size_t n)
 	if (dk->spec.want_keys)
 		dk->keys.sum += device_check_sum(&dk->keys, chunk.keys,
 										 device_pair_rids(dk->env, keybuf->rids + dk->sent), width, n);
-	key_chunk_post(dk->job, &dk->spec, &chunk);
+	key_chunk_post(dk->job, &chunk);
 	dk->sent += n;
 	return true;
 }
@@ -292,7 +292,7 @@ next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 		return false;
 	if (dk->job == NULL)
 		return true;
-	next = key_chunk_next_down(dk->job, &dk->spec, chunk);
+	next = key_chunk_next_down(dk->job, chunk);
 	if (dk->job->failed)
 		dk->failed = true;
 	else if (next && dk->received == dk->job_first)

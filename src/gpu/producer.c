@@ -378,11 +378,10 @@ producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 	fits = device_layout_for_any(&dev->layout, &batch->keybuf);
 	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
-	device_rows_set_checks(dev);
+	device_rows_prepare(dev, producer->row_bytes);
 	sink->has_common = sink->examined = dev->layout.layout.exact;
 	if (gpusort_forced_algorithm() != NULL)
 		sink->examined = true;
-	device_rows_layout_chunk(dev, producer->row_bytes);
 	return &sink->base.base;
 }
 

@@ -71,12 +71,8 @@ device_rows_start_chunk(DeviceRows *dev, Size size)
 void
 device_rows_start_sort(DeviceRows *dev)
 {
-	if (!dev->sort_started)
-	{
-		device_rows_post(dev);
-		device_job_sort(dev->job);
-	}
-	dev->sort_started = true;
+	device_rows_post(dev);
+	device_job_sort(dev->job);
 }
 
 /*
@@ -147,20 +143,15 @@ device_rows_grow(DeviceRows *dev, Size size)
 }
 
 void
-device_rows_layout_chunk(DeviceRows *dev, double row_bytes)
+device_rows_prepare(DeviceRows *dev, double row_bytes)
 {
+	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
+	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
 	dev->up.max_rows = (uint32) ((device_shared->chunk_size - 2 * DEVICE_PART_ALIGN) /
 									(row_bytes + dev->spec.key_width / 8 + sizeof(uint32)));
 	dev->up.max_rows = Max(dev->up.max_rows, 1);
 	dev->up.words_at = device_part(dev->up.max_rows * (dev->spec.key_width / 8));
 	dev->up.rows_at = device_part(dev->up.words_at + dev->up.max_rows * sizeof(uint32));
-}
-
-void
-device_rows_set_checks(DeviceRows *dev)
-{
-	dev->marked = !dev->layout.layout.exact || dev->spec.drop;
-	dev->keys.cut = dev->spec.drop ? dev->spec.equal_bit : 0;
 }
 
 bool
@@ -173,8 +164,7 @@ device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, double pati
 	dev->job = device_job_open(dev->env->cxt, &dev->spec, patience_us, why);
 	if (dev->job == NULL)
 		return false;
-	device_rows_set_checks(dev);
-	device_rows_layout_chunk(dev, row_bytes);
+	device_rows_prepare(dev, row_bytes);
 	device_show_job(dev->env, dev->job, &dev->decision, &dev->spec);
 	return true;
 }

@@ -35,7 +35,6 @@ typedef struct DeviceRows
 	RouteDecision decision;
 	DeviceLayout layout;
 	bool		full;			/* the job cannot grow */
-	bool		sort_started;	/* no more rows are sent */
 	bool		failed;			/* the rows are lost, and the failure is reported */
 	bool		is_producer;	/* it fills the job of another process */
 
@@ -96,15 +95,12 @@ typedef struct DeviceRowsSink
 #define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
 #define DEVICE_ROWS_MARGIN		1.25
 
-/* Divides chunks among keys, places and rows. */
-extern void device_rows_layout_chunk(DeviceRows *dev, double row_bytes);
+/* Divides chunks among keys, places and rows, and sets what is checked of these. */
+extern void device_rows_prepare(DeviceRows *dev, double row_bytes);
 
 /* Opens the job with room for these rows; false, and *why, if there is no room. */
 extern bool device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, double patience_us,
 								 DeviceState *why);
-
-/* Sets what is checked of rows with this layout and spec. */
-extern void device_rows_set_checks(DeviceRows *dev);
 
 /* The room to ask for when n rows have come, in rows. */
 extern double device_rows_ahead(const DeviceRows *dev, double n, double row_bytes);
@@ -124,7 +120,7 @@ extern SinkAnswer device_rows_grow(DeviceRows *dev, Size size);
 /* Sends the chunk that is being filled. */
 extern void device_rows_post(DeviceRows *dev);
 
-/* All rows are sent: starts the sort, and does not wait for it. */
+/* All rows are sent: starts the sort, unless it has started, and does not wait for it. */
 extern void device_rows_start_sort(DeviceRows *dev);
 
 /* Marks the rows as lost, and reports why the device failed.  NULL: the job has failed already. */

@@ -511,42 +511,44 @@ device_job_release(DeviceJob *job)
 
 /* Byte offset of the row ids in a chunk of this number of rows. */
 static uint32
-rids_at(const DeviceJobSpec *spec, size_t rows)
+rids_at(const DeviceJob *job, size_t rows)
 {
-	return device_part((uint32) (rows * (spec->key_width / 8)));
+	return device_part((uint32) (rows * (job->slot->spec.key_width / 8)));
 }
 
 bool
-key_chunk_next_up(DeviceJob *job, const DeviceJobSpec *spec, size_t rows, KeyChunk *chunk)
+key_chunk_next_up(DeviceJob *job, size_t rows, KeyChunk *chunk)
 {
-	Assert(rows <= key_chunk_rows(spec));
 	chunk->keys = device_job_next_up(job);
 	if (chunk->keys == NULL)
 		return false;
+	Assert(rows <= key_chunk_rows(&job->slot->spec));
 	chunk->rows = (uint32) rows;
-	chunk->rids = spec->keys_only ? NULL : (uint32 *) (chunk->keys + rids_at(spec, rows));
+	chunk->rids = job->slot->spec.keys_only ? NULL : (uint32 *) (chunk->keys + rids_at(job, rows));
 	return true;
 }
 
 void
-key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk)
+key_chunk_post(DeviceJob *job, const KeyChunk *chunk)
 {
 	DeviceChunkDesc desc = {0};
 
 	desc.rows = chunk->rows;
-	desc.words_at = rids_at(spec, chunk->rows);
-	desc.rows_at = desc.words_at + (spec->keys_only ? 0 : chunk->rows * sizeof(uint32));
+	desc.words_at = rids_at(job, chunk->rows);
+	desc.rows_at = desc.words_at + (chunk->rids == NULL ? 0 : chunk->rows * sizeof(uint32));
 	device_job_post(job, &desc);
 }
 
 bool
-key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, KeyChunk *chunk)
+key_chunk_next_down(DeviceJob *job, KeyChunk *chunk)
 {
 	DeviceChunkDesc desc;
 	char	   *start = device_job_next_down(job, &desc);
+	const DeviceJobSpec *spec;
 
 	if (start == NULL)
 		return false;
+	spec = &job->slot->spec;
 	chunk->rows = desc.rows;
 	chunk->keys = start;
 	chunk->rids = spec->keys_only ? NULL : (uint32 *) (start + desc.words_at);

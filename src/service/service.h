@@ -252,11 +252,10 @@ typedef struct KeyChunk
  * Returns an empty chunk for this number of rows, which key_chunk_post() sends.  False
  * if the job has failed.
  */
-extern bool key_chunk_next_up(DeviceJob *job, const DeviceJobSpec *spec, size_t rows,
-							  KeyChunk *chunk);
-extern void key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk);
+extern bool key_chunk_next_up(DeviceJob *job, size_t rows, KeyChunk *chunk);
+extern void key_chunk_post(DeviceJob *job, const KeyChunk *chunk);
 
 /* As device_job_next_down().  False at the end, or if the job has failed. */
-extern bool key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, KeyChunk *chunk);
+extern bool key_chunk_next_down(DeviceJob *job, KeyChunk *chunk);
 
 #endif							/* GPUSORT_SERVICE_SERVICE_H */

@@ -271,7 +271,7 @@ send_keys(const ArraySort *sort, DeviceJob *job, const DeviceJobSpec *spec, KeyC
 	{
 		KeyChunk	chunk;
 
-		if (!key_chunk_next_up(job, spec, Min(per_chunk, sort->n - start), &chunk))
+		if (!key_chunk_next_up(job, Min(per_chunk, sort->n - start), &chunk))
 			return false;
 		for (uint32 i = 0; i < chunk.rows; i++)
 		{
@@ -284,7 +284,7 @@ send_keys(const ArraySort *sort, DeviceJob *job, const DeviceJobSpec *spec, KeyC
 		}
 		if (spec->want_keys)
 			check->sum += device_check_sum(check, chunk.keys, NULL, spec->key_width, chunk.rows);
-		key_chunk_post(job, spec, &chunk);
+		key_chunk_post(job, &chunk);
 		CHECK_FOR_INTERRUPTS();
 	}
 	device_job_sort(job);
@@ -318,7 +318,7 @@ receive_values(const ArraySort *sort, DeviceJob *job, const DeviceJobSpec *spec,
 	KeyChunk	chunk;
 	uint8	   *seen = spec->keys_only ? NULL : make_bitmap(sort->n);
 
-	while (key_chunk_next_down(job, spec, &chunk))
+	while (key_chunk_next_down(job, &chunk))
 	{
 		if ((spec->want_keys && !device_check_keys(check, chunk.keys, NULL, spec->key_width, chunk.rows,
 												   done + chunk.rows == sort->n)) ||
