@@ -191,12 +191,11 @@ extern GpusortStatus job_allocate(const DeviceSlot *slot,
 extern void job_release(ProcessJob *job);
 
 /*
- * Grows the job's memory as the slot asks.  *ok is false if there is no memory for it.
- * Returns an error only if the job cannot continue with its old size either.  No copy of
+ * Grows the job's memory as the slot asks.  slot->grow_ok is false if there is no memory for
+ * it.  Returns an error only if the job cannot continue with its old size either.  No copy of
  * the job may be under way.
  */
-extern GpusortStatus job_grow(DeviceSlot *slot, ProcessJob *job, bool *ok,
-							  GpusortError *err);
+extern GpusortStatus job_grow(DeviceSlot *slot, ProcessJob *job, GpusortError *err);
 
 /* ------------------------------------------------------------------------
  * process_job.c, process_measure.c

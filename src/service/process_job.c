@@ -139,18 +139,29 @@ start_sort(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 	return GPUSORT_OK;
 }
 
+/* Changes the job's device memory under the lock, and publishes its size for the admission of jobs. */
+static GpusortStatus
+change_memory(DeviceSlot *slot, ProcessJob *job, JobCall change, GpusortError *err)
+{
+	GpusortContext *context = device_contexts[slot->device];
+	GpusortMemory before;
+	GpusortMemory after;
+	GpusortStatus status;
+
+	job_call_lock(job, slot->device);
+	cuda->device_memory(context, 0, &before);
+	status = change(slot, job, err);
+	cuda->device_memory(context, 0, &after);
+	slot->allocated = slot->allocated + after.used - before.used;
+	process_memory_unlock(slot->device);
+	return status;
+}
+
 /* JobCall: answers the backend's request for more space.  All posted chunks are on the device. */
 static GpusortStatus
 answer_growth(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	bool		ok;
-	GpusortStatus status;
-
-	job_call_lock(job, slot->device);
-	status = job_grow(slot, job, &ok, err);
-	process_memory_unlock(slot->device);
-	TRY(status);
-	slot->grow_ok = ok;
+	TRY(change_memory(slot, job, job_grow, err));
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->grown, pg_atomic_read_u32(&slot->grow.requests));
 	SetLatch(slot->owner.latch);
@@ -418,44 +429,30 @@ forget_device(ProcessJob *job)
 	job->prepared = false;
 }
 
-/* Creates the slot's stream and events, unless its last job has left them. */
+/* Creates the slot's stream and events, unless its last job has left them, and the job's memory. */
 static GpusortStatus
-prepare_slot(ProcessJob *job, int device, GpusortError *err)
+prepare_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	GpusortContext *context = device_contexts[device];
+	GpusortContext *context = device_contexts[slot->device];
 
-	if (job->prepared)
-		return GPUSORT_OK;
-	TRY(cuda->stream_create(context, &job->stream, err));
-	for (int e = 0; e < JOB_EVENTS; e++)
-		TRY(cuda->event_create(context, &job->events[e], err));
-	job->device = device;
-	job->prepared = true;
-	return GPUSORT_OK;
+	if (!job->prepared)
+	{
+		TRY(cuda->stream_create(context, &job->stream, err));
+		for (int e = 0; e < JOB_EVENTS; e++)
+			TRY(cuda->event_create(context, &job->events[e], err));
+		job->device = slot->device;
+		job->prepared = true;
+	}
+	return slot->producer.is_one ? GPUSORT_OK : job_allocate(slot, job, err);
 }
 
-/* JobCall: allocates the job's memory, and publishes its size for the admission of jobs. */
+/* JobCall: the first one of a job. */
 static GpusortStatus
 begin_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	GpusortContext *context = device_contexts[slot->device];
-	GpusortMemory before;
-	GpusortMemory after;
-	GpusortStatus status;
-
 	if (job->prepared && job->device != slot->device)
 		forget_device(job);
-	job_call_lock(job, slot->device);
-	status = prepare_slot(job, slot->device, err);
-	if (status == GPUSORT_OK && !slot->producer.is_one)
-	{
-		cuda->device_memory(context, 0, &before);
-		status = job_allocate(slot, job, err);
-		cuda->device_memory(context, 0, &after);
-		slot->allocated = after.used - before.used;
-	}
-	process_memory_unlock(slot->device);
-	return status;
+	return change_memory(slot, job, prepare_job, err);
 }
 
 /* Reports an error to the backend.  Ends the process if the device is no longer usable. */

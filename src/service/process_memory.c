@@ -284,23 +284,19 @@ copy_input(const DeviceSlot *slot, const ProcessJob *from, ProcessJob *to,
 }
 
 GpusortStatus
-job_grow(DeviceSlot *slot, ProcessJob *job, bool *ok, GpusortError *err)
+job_grow(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
-	GpusortContext *context = device_contexts[slot->device];
 	ProcessJob	old;
-	GpusortMemory before;
-	GpusortMemory after;
 	GpusortStatus status;
 
-	cuda->device_memory(context, 0, &before);
 	release_empty(job);
 	old = *job;
 	memset(job->blocks, 0, sizeof(job->blocks));
 	job->max_rows = slot->grow.rows;
 	job->max_row_bytes = slot->grow.row_bytes;
 	status = allocate_or_trim(slot, job, err);
-	*ok = status == GPUSORT_OK;
-	if (*ok)
+	slot->grow_ok = status == GPUSORT_OK;
+	if (status == GPUSORT_OK)
 	{
 		status = copy_input(slot, &old, job, err);
 		release_blocks(&old, 0, JOB_INPUT_BLOCKS);
@@ -311,8 +307,6 @@ job_grow(DeviceSlot *slot, ProcessJob *job, bool *ok, GpusortError *err)
 		*job = old;
 		status = allocate(slot, job, err);
 	}
-	cuda->device_memory(context, 0, &after);
-	slot->allocated = slot->allocated + after.used - before.used;
 	return status;
 }
 
