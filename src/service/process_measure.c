@@ -24,6 +24,7 @@
 
 #define HOST_BYTES		((uint64) 16 << 20) /* host memory of keys */
 #define HOST_RIDS_BYTES	((uint64) 4 << 20)	/* host memory of row ids, behind it */
+#define COPY_LEAST		((uint64) 1 << 20)	/* shorter copies are not measured */
 #define LAUNCH_ROWS		1024	/* rows of a sort of few keys */
 #define REPEATS			4		/* the least of this number of times counts */
 
@@ -180,7 +181,7 @@ measure_job(int device, Measuring *m, int key_width, uint64 rows, JobTimes *leas
 	for (int i = 0; i < REPEATS && status == GPUSORT_OK && (i < 2 || least->all_us < LONG_US); i++)
 		status = time_job(m, &problem, least, err);
 	cuda->device_free(device_contexts[device], block);
-	if (status == GPUSORT_OK && key_bytes > m->copied)
+	if (status == GPUSORT_OK && key_bytes >= COPY_LEAST && key_bytes > m->copied)
 	{
 		m->copied = key_bytes;
 		m->measured.up_ns = least->up_us * 1000 / (double) key_bytes;
