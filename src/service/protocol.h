@@ -356,7 +356,7 @@ typedef struct DeviceShared
 	Latch	   *volatile supervisor;	/* NULL: no process will be started */
 	pg_atomic_uint32 asked;		/* set by backends: a sort needs a process */
 	volatile bool leave;		/* the process must end after its jobs */
-	volatile uint64 retry_us;	/* state NONE: next start; 0: never */
+	volatile uint64 retry_us;	/* next start, if none is running; state NONE, 0: never */
 	volatile double start_us;	/* duration of the last start; by the process */
 
 	/* settings of the server */

@@ -74,8 +74,7 @@ static uint64 started_us;		/* device_now_us() when it was started */
 
 /* The next start. */
 static bool when_asked = false; /* wait until a sort asks */
-static int	pause_ms = 0;		/* the last pause */
-static uint64 start_us = 0;		/* end of the pause, device_now_us() */
+static int	pause_ms = 0;		/* the last pause, which ends at retry_us */
 
 /* The last reason for finding no device that was logged. */
 static char logged[sizeof(device_shared->absence.why_not)];
@@ -352,7 +351,7 @@ static void
 double_pause(bool wait_until_asked)
 {
 	pause_ms = wait_until_asked != when_asked ? PAUSE_MS : Min(Max(2 * pause_ms, PAUSE_MS), PAUSE_MAX_MS);
-	start_us = device_now_us() + (uint64) pause_ms * 1000;
+	device_shared->retry_us = device_now_us() + (uint64) pause_ms * 1000;
 	when_asked = wait_until_asked;
 }
 
@@ -361,7 +360,7 @@ static void
 process_left(void)
 {
 	pause_ms = 0;
-	start_us = 0;
+	device_shared->retry_us = 0;
 	/* start at once if the setting has changed, to open the new devices */
 	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
 	device_set_absence("%s", "");
@@ -380,7 +379,6 @@ process_found_none(void)
 				 errdetail("The service tries again when a sort asks for a GPU.")));
 	strlcpy(logged, device_shared->absence.why_not, sizeof(logged));
 	double_pause(true);
-	device_shared->retry_us = start_us;
 	end_generation(DEVICE_SERVICE_NONE);
 }
 
@@ -419,7 +417,7 @@ process_failed(void)
 	else
 	{
 		pause_ms = PAUSE_MS;
-		start_us = started_us + (uint64) pause_ms * 1000;
+		device_shared->retry_us = started_us + (uint64) pause_ms * 1000;
 		when_asked = false;
 	}
 }
@@ -480,7 +478,7 @@ start_is_due(void)
 {
 	return device_process == 0 && !previous_is_running() && gpusort_device_mask != 0 &&
 		(!when_asked || pg_atomic_read_u32(&device_shared->asked) != 0) &&
-		device_now_us() >= start_us;
+		device_now_us() >= device_shared->retry_us;
 }
 
 void
@@ -498,6 +496,7 @@ gpusort_device_supervisor(Datum arg)
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	before_shmem_exit(stop_device_process, (Datum) 0);
 	device_shared->supervisor = MyLatch;
+	device_shared->retry_us = 0;
 	if (previous_is_running())
 		device_set_absence("the last device process (PID %d) has not ended yet",
 						   device_shared->process.pool_pid);
