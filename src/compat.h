@@ -182,27 +182,6 @@ compat_create_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *sorted, int 
 #endif
 }
 
-/* postgres_fdw's default costs of a scan and of a row; 17 raises that of a row. */
-#define COMPAT_FDW_STARTUP_COST		100.0
-#if PG_VERSION_NUM >= 170000
-#define COMPAT_FDW_TUPLE_COST		0.2
-#else
-#define COMPAT_FDW_TUPLE_COST		0.01
-#endif
-
-/* An Append in one process; 19 passes its children in a struct. */
-static inline Path *
-compat_create_append_path(PlannerInfo *root, RelOptInfo *rel, List *subpaths)
-{
-#if PG_VERSION_NUM >= 190000
-	AppendPathInput input = {.subpaths = subpaths};
-
-	return (Path *) create_append_path(root, rel, input, NIL, NULL, 0, false, -1);
-#else
-	return (Path *) create_append_path(root, rel, subpaths, NIL, NIL, NULL, 0, false, -1);
-#endif
-}
-
 /* The costs of a Sort of a plan's rows; 18 adds the disabled nodes. */
 #include "miscadmin.h"
 #include "optimizer/cost.h"

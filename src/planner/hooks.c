@@ -48,11 +48,7 @@ gpusort_upper_paths(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input
 		return;
 	if (kind == UPPERREL_ORDERED)
 		offer_sorts(root, input_rel, output_rel);
-	if (!gpusort_plan_grouping)
-		return;
-	if (kind == UPPERREL_ORDERED)
-		offer_sort_of_shards(root, output_rel);
-	else
+	else if (gpusort_plan_grouping)
 		offer_grouping(root, kind, input_rel, output_rel, extra);
 }
 

@@ -127,12 +127,6 @@ extern const Path *path_below_projection(const Path *path);
 /* Adds our paths for an ORDER BY. */
 extern void offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel);
 
-/* Adds our sort above an Append of foreign partitions, to those for an ORDER BY (shards.c). */
-extern void offer_sort_of_shards(PlannerInfo *root, RelOptInfo *rel);
-
-/* Is there no LIMIT, or a constant one, which becomes the sort's bound? */
-extern bool limit_is_known(const Query *query);
-
 /* Are a LIMIT's count, and its offset if there is one, constants? */
 static inline bool
 limit_is_constant(const Node *count, const Node *offset)

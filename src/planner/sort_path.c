@@ -464,7 +464,8 @@ input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *pa
 	return costlier;
 }
 
-bool
+/* Is there no LIMIT, or a constant one, which becomes the sort's bound? */
+static bool
 limit_is_known(const Query *query)
 {
 	if (query->limitCount == NULL)
