@@ -322,25 +322,23 @@ extern void sort_cost_serial(const SortCostFacts *facts, SortCost *cost);
 extern void sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *cost);
 
 /*
- * Number of participants of a parallel sort that the machine runs at once.
- * leader: the leader participates, if the workers are few.  It counts as a whole
- * participant, because it reads no tuple queues meanwhile.  *participants: those that
- * sort, whether or not at once; may be NULL.
+ * Number of participants of a parallel sort that sort rows: the workers, and the leader if it
+ * participates and the workers are few.  It counts as a whole participant, because it reads no
+ * tuple queues meanwhile.  sort_abreast() has how many of them run at once.
  */
-extern double sort_cost_concurrency(int workers, bool leader, int *participants);
+extern int	sort_cost_participants(int workers);
 
 /*
  * A parallel sort by the faster of two ways: the workers sort and the leader merges;
  * or, if there is a GPU, all participants send their rows to it.
  */
-extern void sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
+extern void sort_cost_parallel(const SortCostFacts *facts, int workers, SortCost *cost);
 
 /*
  * Should the participants send their rows to a device?  forced: yes if that is
  * possible, even if it takes longer.  Without workers: should a serial sort send rows, whose
  * columns are all sort keys, instead of keys?
  */
-extern bool sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader,
-									 bool forced);
+extern bool sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool forced);
 
 #endif							/* GPUSORT_PARALLEL_PARALLEL_H */

@@ -347,33 +347,22 @@ sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *co
 	(void) cost_on_cpu(facts, &keys, Max(facts->rows, 2), participants, &batches, cost);
 }
 
-/* Number of participants that sort rows. */
-static int
-sorting_participants(int workers, bool leader)
+int
+sort_cost_participants(int workers)
 {
-	return workers + (leader && workers < EXCHANGE_TWO_LEVEL_WORKERS ? 1 : 0);
-}
-
-double
-sort_cost_concurrency(int workers, bool leader, int *participants)
-{
-	int			n = sorting_participants(workers, leader);
-
-	if (participants != NULL)
-		*participants = n;
-	return sort_abreast(n);
+	return workers + (parallel_leader_participation && workers < EXCHANGE_TWO_LEVEL_WORKERS ? 1 : 0);
 }
 
 /* Cost if the workers sort and the leader merges, in two levels if there are many workers. */
 static void
-cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
+cost_of_merge(const SortCostFacts *facts, int workers, SortCost *cost)
 {
 	SortCostFacts share = *facts;
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
 	CpuBatches	batches;
 	bool		two_levels = workers >= EXCHANGE_TWO_LEVEL_WORKERS;
-	int			participants = sorting_participants(workers, leader);
+	int			participants = sort_cost_participants(workers);
 	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
 	double		comparisons = two_levels ? 1 : log2(workers + 1);
@@ -411,12 +400,11 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
  * that a device leaves.  present: at the device's present costs.
  */
 static bool
-cost_of_device(const SortCostFacts *facts, int workers, bool leader, bool forced, bool present,
-			   SortCost *cost)
+cost_of_device(const SortCostFacts *facts, int workers, bool forced, bool present, SortCost *cost)
 {
 	SortCostFacts sent = *facts;
 	double		n = Max(facts->rows, 2);
-	double		concurrency = sort_abreast(workers + (leader ? 1 : 0));
+	double		concurrency = sort_abreast(workers + (workers == 0 || parallel_leader_participation ? 1 : 0));
 	double		gpu_us = HUGE_VAL;
 	double		up_ns;
 	double		down_ns;
@@ -483,18 +471,18 @@ sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
 	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
 	cost->sort_us -= saves_sort;
 	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), batches.kept * return_ns(facts) / 1000);
-	if (facts->keys_only && batches.spilled > 0 && cost_of_device(facts, 0, true, false, false, &device) &&
+	if (facts->keys_only && batches.spilled > 0 && cost_of_device(facts, 0, false, false, &device) &&
 		total_us(&device) < total_us(cost))
 		*cost = device;
 }
 
 void
-sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
+sort_cost_parallel(const SortCostFacts *facts, int workers, SortCost *cost)
 {
 	SortCost	device;
 
-	cost_of_merge(facts, workers, leader, cost);
-	if (cost_of_device(facts, workers, leader, false, false, &device) && total_us(&device) < total_us(cost))
+	cost_of_merge(facts, workers, cost);
+	if (cost_of_device(facts, workers, false, false, &device) && total_us(&device) < total_us(cost))
 		*cost = device;
 }
 
@@ -503,15 +491,15 @@ sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCos
  * well.
  */
 bool
-sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced)
+sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool forced)
 {
 	SortCost	device;
 	SortCost	cpu;
 
-	if (!cost_of_device(facts, workers, leader, forced, true, &device))
+	if (!cost_of_device(facts, workers, forced, true, &device))
 		return false;
 	if (workers > 0)
-		cost_of_merge(facts, workers, leader, &cpu);
+		cost_of_merge(facts, workers, &cpu);
 	else
 	{
 		SortCostFacts by_key = *facts;

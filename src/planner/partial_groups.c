@@ -80,8 +80,8 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 					Path *input, PartialGroups *offer)
 {
 	int			workers = input->parallel_workers;
-	int			participants;
-	double		concurrency = sort_cost_concurrency(workers, parallel_leader_participation, &participants);
+	int			participants = sort_cost_participants(workers);
+	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
 	double		rows = input->rows * shares_of(workers);
 	double		share = rows / participants;
@@ -107,7 +107,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	facts.row_bytes = stored_row_bytes(offer->rel->reltarget->width);
 	facts.in_order = true;
 	facts.keys_only = false;
-	sort_cost_parallel(&facts, workers, parallel_leader_participation, &offer->merge);
+	sort_cost_parallel(&facts, workers, &offer->merge);
 	offer->final_us = grouping_us(*groups, facts.rows, groups->groups, &extra->agg_final_costs) +
 		facts.rows * serialized_ns(root) / 1000;
 	return true;

@@ -269,10 +269,10 @@ offer_parallel(SortOffer *offer, Path *partial, const SortCostFacts *facts)
 
 	offer->parallel = exchange_pays(partial->total_cost, facts->rows, workers, offer->bound > 0);
 	offer->input = partial;
-	sort_cost_parallel(facts, workers, parallel_leader_participation, &offer->time);
+	sort_cost_parallel(facts, workers, &offer->time);
 	/* PostgreSQL divides the rows of a partial path as if each participant had a CPU */
 	set_times(offer, facts, setup_us(workers) + us_of_cost(partial->total_cost) * shares_of(workers) /
-			  sort_cost_concurrency(workers, parallel_leader_participation, NULL));
+			  sort_abreast(sort_cost_participants(workers)));
 }
 
 /*
@@ -352,7 +352,7 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	/* the rows of a Gather are sorted by its participants */
 	if (path_gathers(input))
 		sort_cost_parallel(&facts, ((const GatherPath *) path_below_projection(input))->subpath->parallel_workers,
-						   parallel_leader_participation, &offer->time);
+						   &offer->time);
 	else
 		sort_cost_serial(&facts, &offer->time);
 	set_times(offer, &facts, us_of_cost(input->total_cost));

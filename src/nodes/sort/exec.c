@@ -361,7 +361,7 @@ rows_suit_device(const GpuSortState *node)
 	facts.nkeys = node->nkeys;
 	if (node->distinct > 0)
 		facts.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
-	return sort_cost_prefers_device(&facts, 0, true, forced != NULL) && gpusort_can_rerun(outer);
+	return sort_cost_prefers_device(&facts, 0, forced != NULL) && gpusort_can_rerun(outer);
 }
 
 static void
