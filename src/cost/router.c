@@ -43,32 +43,42 @@ describe_problem(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
 #define MERGE_MIN_ROWS		24
 
 /*
- * Can this CPU algorithm sort the input within the memory?  Sets *scratch to the
- * bytes it needs, or *why to a short reason.
+ * Can this algorithm sort the input, a CPU algorithm within the memory?  Sets the bytes that it
+ * needs, or a short reason.
  */
 static bool
-cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
-		 const SortProblem *problem, size_t *scratch, const char **why)
+fits(const Algorithm *algorithm, const RouteFacts *facts, const SortProblem *problem, RoutePrediction *p)
 {
 	const SortKernel *kernel = algorithm->kernel;
+	size_t		scratch;
 
-	*scratch = 0;
+	*p = (RoutePrediction) {.algorithm = algorithm,.us = -1};
+	if (algorithm_on_gpu(algorithm))
+	{
+		if (gpu_fits(algorithm, facts, &p->why_not))
+			p->scratch = gpusort_keys_bytes(facts->gpu.costs, facts->n, facts->gpu.key_width);
+		return p->why_not == NULL;
+	}
 	if (!algorithm_takes(algorithm, problem->format))
+		p->why_not = "it does not take keys of this width";
+	else if (kernel->applies(problem, &p->why_not))
 	{
-		*why = "it does not take keys of this width";
-		return false;
+		scratch = kernel->scratch_bytes(problem);
+		if (facts->memory == 0 || scratch <= facts->memory)
+			p->scratch = scratch;
+		else
+			p->why_not = "its scratch space does not fit the memory";
 	}
-	if (!kernel->applies(problem, why))
-		return false;
-	*scratch = kernel->scratch_bytes(problem);
-	if (facts->memory != 0 && *scratch > facts->memory)
-	{
-		*scratch = 0;
-		*why = "its scratch space does not fit the memory";
-		return false;
-	}
-	*why = NULL;
-	return true;
+	return p->why_not == NULL;
+}
+
+/* The predicted time of an algorithm that fits, with the CPU's correction factor. */
+static double
+predict_us(const Algorithm *algorithm, const RouteFacts *facts)
+{
+	if (algorithm_on_gpu(algorithm))
+		return gpu_predict_us(algorithm, facts);
+	return model_predict_us(algorithm, facts) * (facts->cpu_factor > 0 ? facts->cpu_factor : 1);
 }
 
 /*
@@ -78,34 +88,23 @@ cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
 static const Algorithm *
 obvious_choice(const RouteFacts *facts, const SortProblem *problem)
 {
-	const Algorithm *obvious = NULL;
-	size_t		scratch;
-	const char *why;
+	AlgorithmId obvious = ALGORITHM_CPU_RADIX;
+	RoutePrediction p;
 
 	if (facts->order_known && facts->descents == 0)
-		obvious = &sort_algorithms[ALGORITHM_PRESORTED];
-	else if (facts->n < ROUTE_TINY_ROWS)
+		obvious = ALGORITHM_PRESORTED;
+	else if (facts->n >= ROUTE_TINY_ROWS)
+		return NULL;
+	else if (facts->n >= MERGE_MIN_ROWS)
 	{
 		int			sample_point = facts->n < 64 ? 0 : 1;
 		const RouteModel *m = route_model;
 
-		if (facts->n < MERGE_MIN_ROWS ||
-			m->curve[MODEL_RADIX + facts->format][sample_point] <
+		if (m->curve[MODEL_RADIX + facts->format][sample_point] >=
 			m->curve[MODEL_MERGE + facts->format][sample_point] * model_merge_times())
-			obvious = &sort_algorithms[ALGORITHM_CPU_RADIX];
-		else
-			obvious = &sort_algorithms[ALGORITHM_CPU_MERGE];
+			obvious = ALGORITHM_CPU_MERGE;
 	}
-	if (obvious != NULL && cpu_fits(obvious, facts, problem, &scratch, &why))
-		return obvious;
-	return NULL;
-}
-
-/* The model's time with the CPU's correction factor. */
-static double
-corrected_cpu_us(const RouteFacts *facts, double model_us)
-{
-	return facts->cpu_factor > 0 ? model_us * facts->cpu_factor : model_us;
+	return fits(&sort_algorithms[obvious], facts, problem, &p) ? p.algorithm : NULL;
 }
 
 /* The fastest CPU algorithm; NULL if none fits the memory.  Sets *us, 0 if not modelled. */
@@ -113,8 +112,7 @@ static const Algorithm *
 choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
 {
 	const Algorithm *best = obvious_choice(facts, problem);
-	size_t		scratch;
-	const char *why;
+	RoutePrediction p;
 
 	*us = 0;
 	if (best != NULL)
@@ -123,16 +121,15 @@ choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
 	{
 		double		a_us;
 
-		if (a->place != ALGORITHM_ON_CPU || !cpu_fits(a, facts, problem, &scratch, &why))
+		if (algorithm_on_gpu(a) || !fits(a, facts, problem, &p))
 			continue;
-		a_us = model_predict_us(a, facts);
+		a_us = predict_us(a, facts);
 		if (best == NULL || a_us < *us)
 		{
 			best = a;
 			*us = a_us;
 		}
 	}
-	*us = corrected_cpu_us(facts, *us);
 	return best;
 }
 
@@ -141,23 +138,16 @@ static bool
 decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision *decision)
 {
 	const Algorithm *forced = facts->forced;
-	size_t		scratch;
+	RoutePrediction p;
 
-	if (forced->place == ALGORITHM_ON_GPU)
+	if (!fits(forced, facts, problem, &p))
 	{
-		if (!gpu_fits(forced, facts, &decision->forced_why_not))
-			return false;
-		if (!forced->only_forced)
-			decision->predicted_us = gpu_predict_us(forced, facts);
-	}
-	else
-	{
-		if (!cpu_fits(forced, facts, problem, &scratch, &decision->forced_why_not))
-			return false;
-		if (facts->n >= ROUTE_TINY_ROWS)
-			decision->predicted_us = corrected_cpu_us(facts, model_predict_us(forced, facts));
+		decision->forced_why_not = p.why_not;
+		return false;
 	}
 	decision->algorithm = forced;
+	if (algorithm_on_gpu(forced) ? !forced->only_forced : facts->n >= ROUTE_TINY_ROWS)
+		decision->predicted_us = predict_us(forced, facts);
 	return true;
 }
 
@@ -205,22 +195,14 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 	describe_problem(facts, &problem, &team);
 	FOR_EACH_ALGORITHM(a)
 	{
-		RoutePrediction p = {.algorithm = a,.us = -1};
+		RoutePrediction p;
 
-		if (a->place == ALGORITHM_ON_CPU)
+		if (fits(a, facts, &problem, &p) && !a->only_forced)
+			p.us = predict_us(a, facts);
+		else if (p.why_not == NULL)
 		{
-			if (cpu_fits(a, facts, &problem, &p.scratch, &p.why_not))
-				p.us = corrected_cpu_us(facts, model_predict_us(a, facts));
-		}
-		else if (gpu_fits(a, facts, &p.why_not))
-		{
-			if (a->only_forced)
-				p.why_not = "it is never the fastest and runs only if it is set";
-			else
-			{
-				p.us = gpu_predict_us(a, facts);
-				p.scratch = gpusort_keys_bytes(facts->gpu.costs, facts->n, facts->gpu.key_width);
-			}
+			p.why_not = "it is never the fastest and runs only if it is set";
+			p.scratch = 0;
 		}
 		insert_prediction(out, n++, &p);
 	}
