@@ -34,29 +34,9 @@ typedef struct NeighbourColumns
 	const Oid  *collations;
 } NeighbourColumns;
 
-static NeighbourColumns
-neighbour_columns(const Plan *plan)
-{
-	if (IsA(plan, Unique))
-	{
-		const Unique *unique = (const Unique *) plan;
-
-		return (NeighbourColumns)
-		{
-			unique->numCols, unique->uniqColIdx, unique->uniqOperators,
-				unique->uniqCollations
-		};
-	}
-	else
-	{
-		const Group *group = (const Group *) plan;
-
-		return (NeighbourColumns)
-		{
-			group->numCols, group->grpColIdx, group->grpOperators, group->grpCollations
-		};
-	}
-}
+#define NODE_COLUMNS(node, prefix) \
+	((NeighbourColumns) {(node)->numCols, (node)->prefix##ColIdx, (node)->prefix##Operators, \
+						 (node)->prefix##Collations})
 
 /* Does the node compare this key, which is column attno of the sort's output, by the sort's own equality? */
 static bool
@@ -126,7 +106,8 @@ Plan *
 replace_unique(Plan *plan)
 {
 	CustomScan *sort = (CustomScan *) plan->lefttree;
-	NeighbourColumns node = neighbour_columns(plan);
+	NeighbourColumns node = IsA(plan, Unique) ? NODE_COLUMNS((const Unique *) plan, uniq) :
+		NODE_COLUMNS((const Group *) plan, grp);
 	KeyColumn  *keys;
 	int			nkeys;
 	double		groups;

@@ -69,7 +69,7 @@ limit_expr_is_local(Node *expr, void *context)
 
 /* The reason why this Sort must stay, or NULL.  Fills keys[]. */
 static const char *
-sort_refusal(Sort *sort, NodeContext context, KeyColumn *keys)
+sort_refusal(const Sort *sort, NodeContext context, KeyColumn *keys)
 {
 	if (sort->plan.plan_rows < gpusort_min_rows)
 		return "fewer rows are estimated than gpusort.min_rows";
@@ -86,7 +86,7 @@ sort_refusal(Sort *sort, NodeContext context, KeyColumn *keys)
 
 	for (int i = 0; i < sort->numCols; i++)
 	{
-		TargetEntry *tle = get_tle_by_resno(sort->plan.targetlist, sort->sortColIdx[i]);
+		const TargetEntry *tle = get_tle_by_resno(sort->plan.targetlist, sort->sortColIdx[i]);
 		const char *why;
 
 		keys[i].attno = sort->sortColIdx[i];
@@ -206,26 +206,28 @@ plan_exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext 
  * ------------------------------------------------------------------------
  */
 
-static void
-log_refusal(const Sort *sort, const char *refusal)
+/* The sort's keys; NULL if it must stay. */
+static KeyColumn *
+replaceable_keys(const Sort *sort, NodeContext context)
 {
+	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
+	const char *refusal = sort_refusal(sort, context, keys);
+
+	if (refusal == NULL)
+		return keys;
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort: the Sort of plan node %d stays: %s",
-							 sort->plan.plan_node_id, refusal)));
+			(errmsg_internal("gpusort: the Sort of plan node %d stays: %s", sort->plan.plan_node_id, refusal)));
+	return NULL;
 }
 
 static Plan *
 replace_sort(Sort *sort, NodeContext context)
 {
-	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
+	KeyColumn  *keys = replaceable_keys(sort, context);
 	Plan	   *child = sort->plan.lefttree;
-	const char *refusal = sort_refusal(sort, context, keys);
 
-	if (refusal != NULL)
-	{
-		log_refusal(sort, refusal);
+	if (keys == NULL)
 		return &sort->plan;
-	}
 	if (IsA(child, Gather) && !context.rewind && parallel_sort_possible((Gather *) child))
 	{
 		Gather	   *gather = (Gather *) child;
@@ -239,34 +241,25 @@ replace_sort(Sort *sort, NodeContext context)
 static Plan *
 replace_incremental_sort(IncrementalSort *incremental, NodeContext context)
 {
-	KeyColumn  *keys = palloc(incremental->sort.numCols * sizeof(KeyColumn));
-	const char *refusal = sort_refusal(&incremental->sort, context, keys);
+	KeyColumn  *keys = replaceable_keys(&incremental->sort, context);
 
-	if (refusal == NULL)
-		return incremental_plan_make(incremental, keys, context.limit);
-	log_refusal(&incremental->sort, refusal);
-	return &incremental->sort.plan;
+	return keys != NULL ? incremental_plan_make(incremental, keys, context.limit) : &incremental->sort.plan;
 }
 
 /* Replaces a Gather Merge and the Sort below it.  The Sort's subplan is replaced already. */
 static Plan *
 replace_gather_merge(GatherMerge *merge, Sort *sort, NodeContext context)
 {
-	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
-	const char *refusal = sort_refusal(sort, context, keys);
+	KeyColumn  *keys = replaceable_keys(sort, context);
 
-	if (refusal != NULL)
-		log_refusal(sort, refusal);
-	else if (plan_exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, context))
+	if (keys == NULL)
+		return &merge->plan;
+	if (plan_exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, context))
 		return parallel_sort_from_gather_merge(merge, sort, keys, context.limit);
-	else
-	{
-		/* workers can evaluate constants */
-		bool		known = context.limit != NULL &&
-			limit_is_constant(context.limit->limitCount, context.limit->limitOffset);
-
-		merge->plan.lefttree = sort_plan_make(sort, keys, known ? context.limit : NULL);
-	}
+	/* workers can evaluate constants */
+	if (context.limit != NULL && !limit_is_constant(context.limit->limitCount, context.limit->limitOffset))
+		context.limit = NULL;
+	merge->plan.lefttree = sort_plan_make(sort, keys, context.limit);
 	return &merge->plan;
 }
 
