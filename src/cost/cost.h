@@ -439,8 +439,7 @@ extern double aggregate_node_us(const GroupFacts *facts);
 typedef struct JoinFacts
 {
 	double		outer_rows;
-	double		inner_rows;		/* rows that this process reads */
-	double		table_rows;		/* rows in the hash table, from all processes */
+	double		inner_rows;		/* these are in the hash table */
 	double		outer_bytes;	/* average size of a stored row */
 	double		inner_bytes;
 
@@ -455,11 +454,8 @@ typedef struct JoinFacts
 /* A hash join, without the time of its output rows. */
 extern double hash_join_us(const JoinFacts *facts);
 
-/*
- * How far the table of a hash join exceeds the CPU's inner caches: from 0 (it lies in them)
- * to 1.
- */
-extern double hash_join_exceeds_cache(const JoinFacts *facts);
+/* Does the table of a hash join exceed the CPU's inner caches? */
+extern bool hash_join_exceeds_cache(const JoinFacts *facts);
 
 /*
  * Time of a merge join that reads these rows of sorted inputs, without the cost of its

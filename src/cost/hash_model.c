@@ -35,6 +35,9 @@
 #define READ_POINT_STEP		2
 static const double read_ns[] = {0, 6, 16, 36, 64, 100};
 
+/* A table of this size exceeds the CPU's inner caches. */
+#define INNER_CACHE_BYTES	(4.0 * 1024 * 1024)
+
 #define GROUP_READS			1.5 /* bucket and row */
 #define AGGREGATE_READS		0.5 /* transition values */
 
@@ -147,7 +150,7 @@ aggregate_node_us(const GroupFacts *facts)
 double
 hash_join_us(const JoinFacts *facts)
 {
-	double		bytes = facts->table_rows * facts->table_row_bytes;
+	double		bytes = facts->inner_rows * facts->table_row_bytes;
 	double		spilled = spilled_share(bytes, facts->memory);
 	double		key_ns = keys_ns(facts->keys, facts->varlena_keys, HASH_KEY_NS);
 	double		read_once_ns = random_read_ns(fmin(bytes, facts->memory));
@@ -159,10 +162,10 @@ hash_join_us(const JoinFacts *facts)
 	return (facts->inner_rows * inner_ns + facts->outer_rows * outer_ns) / 1000;
 }
 
-double
+bool
 hash_join_exceeds_cache(const JoinFacts *facts)
 {
-	return fmin(1, random_read_ns(facts->table_rows * facts->table_row_bytes) / read_ns[1]);
+	return facts->inner_rows * facts->table_row_bytes >= INNER_CACHE_BYTES;
 }
 
 double

@@ -69,7 +69,6 @@ join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts
 	memset(facts, 0, sizeof(*facts));
 	facts->outer_rows = outer->rows;
 	facts->inner_rows = inner->rows;
-	facts->table_rows = inner->rows;
 	facts->outer_bytes = stored_row_bytes(outer->pathtarget->width);
 	facts->inner_bytes = stored_row_bytes(inner->pathtarget->width);
 	facts->table_row_bytes = facts->inner_bytes + HJTUPLE_OVERHEAD + BUCKET_BYTES;
@@ -100,7 +99,7 @@ find_hash_peer(const HashPath *path, Peer *peer)
 	JoinFacts	facts;
 
 	join_facts(outer, inner, path->path_hashclauses, &facts);
-	if (hash_join_exceeds_cache(&facts) < 1)
+	if (!hash_join_exceeds_cache(&facts))
 		return false;
 	peer->own = path->jpath.path.total_cost - outer->total_cost - inner->total_cost;
 	peer->us = hash_join_us(&facts) + output_us(&path->jpath.path);
