@@ -47,10 +47,12 @@ copy_measured(void *copy, const volatile void *measured, Size size, const volati
 {
 	uint32		before = *version;
 
+	if (before == 0 || before == *taken || before % 2 != 0)
+		return false;
 	pg_read_barrier();
 	memcpy(copy, (const void *) measured, size);
 	pg_read_barrier();
-	if (before == 0 || before == *taken || before % 2 != 0 || *version != before)
+	if (*version != before)
 		return false;
 	*taken = before;
 	return true;
@@ -133,13 +135,6 @@ look_up_device(int device, LearnDevice *who)
 		pg_atomic_read_u32(&device_shared->generation) == generation;
 }
 
-/* Do the factors belong to this device, and not to a former one with its number? */
-static bool
-learned_is_of(const LearnEntry *factors, const LearnDevice *device)
-{
-	return factors->memory == device->memory && strcmp(factors->name, device->name) == 0;
-}
-
 /*
  * Drops factors of another device and takes in a new measurement.  The caller holds
  * the exclusive lock.
@@ -151,7 +146,8 @@ bring_up_to_date(const LearnDevice *device)
 	const DeviceEntry *entry = device->entry;
 	DeviceMeasured measured;
 
-	if (!learned_is_of(factors, device))
+	/* a former device may have had this number */
+	if (factors->memory != device->memory || strcmp(factors->name, device->name) != 0)
 	{
 		memset(factors, 0, sizeof(*factors));
 		gpu_learn_begin(&factors->learned);
@@ -168,23 +164,13 @@ bool
 gpusort_learned(int device, int *number, GpuLearned *learned)
 {
 	LearnDevice who;
-	const LearnEntry *factors;
-	bool		ready;
 
 	if (!look_up_device(device, &who))
 		return false;
 	*number = who.number;
-	factors = &shared->devices[who.number];
-	LWLockAcquire(shared_lock, LW_SHARED);
-	ready = learned_is_of(factors, &who) && factors->measurements == (who.entry->measurements & ~1u);
-	*learned = factors->learned;
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
+	*learned = bring_up_to_date(&who)->learned;
 	LWLockRelease(shared_lock);
-	if (!ready)
-	{
-		LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-		*learned = bring_up_to_date(&who)->learned;
-		LWLockRelease(shared_lock);
-	}
 	return true;
 }
 
