@@ -100,14 +100,23 @@ put_integer(const ArraySort *sort, size_t at, uint64 key)
 }
 
 static void
-cannot_sort(const RouteFacts *facts, const Algorithm *asked, const char *why)
+cannot_sort(const RouteFacts *facts, const char *why)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("algorithm \"%s\" cannot sort this array", asked->name),
+			 errmsg("algorithm \"%s\" cannot sort this array", facts->forced->name),
 			 errdetail("The array has %zu elements and %d significant key bits: %s.",
 					   facts->n, facts->end_bit - facts->begin_bit, why),
 			 errhint("Use \"auto\" to have an algorithm chosen.")));
+}
+
+/* Chooses an algorithm; an error if the one that the user named cannot sort the array. */
+static void
+decide(const RouteFacts *facts, RouteDecision *decision)
+{
+	gpusort_route_decide(facts, decision);
+	if (decision->forced_why_not != NULL)
+		cannot_sort(facts, decision->forced_why_not);
 }
 
 /* ------------------------------------------------------------------------
@@ -234,10 +243,11 @@ all_distinct(const ArraySort *sort, uint64 range)
 	return distinct;
 }
 
-/* Sets the GPU's facts, for the algorithm that the user named, or for any if NULL. */
+/* Sets the GPU's facts. */
 static void
-array_device_facts(const ArraySort *sort, const Algorithm *asked, RouteFacts *facts)
+array_device_facts(const ArraySort *sort, RouteFacts *facts)
 {
+	const Algorithm *asked = facts->forced;
 	bool		floats = sort->type == FLOAT4OID || sort->type == FLOAT8OID;
 	bool		keys_only = asked != NULL && asked->keys_only;
 	const char *why;
@@ -375,23 +385,20 @@ run_device_job(const ArraySort *sort, RouteFacts *facts, const RouteDecision *de
  * one.  False: the CPU must sort.
  */
 static bool
-sort_on_device(const ArraySort *sort, RouteFacts facts, const Algorithm *asked)
+sort_on_device(const ArraySort *sort, RouteFacts facts)
 {
 	RouteDecision decision;
 	const char *why;
 
-	if (asked != NULL && !algorithm_on_gpu(asked))
+	if (facts.forced != NULL && !algorithm_on_gpu(facts.forced))
 		return false;
-	facts.forced = asked;
-	array_device_facts(sort, asked, &facts);
-	gpusort_route_decide(&facts, &decision);
-	if (decision.forced_why_not != NULL)
-		cannot_sort(&facts, asked, decision.forced_why_not);
+	array_device_facts(sort, &facts);
+	decide(&facts, &decision);
 	if (!algorithm_on_gpu(decision.algorithm))
 		return false;
 	why = run_device_job(sort, &facts, &decision);
-	if (why != NULL && asked != NULL)
-		cannot_sort(&facts, asked, why);
+	if (why != NULL && facts.forced != NULL)
+		cannot_sort(&facts, why);
 	return why == NULL;
 }
 
@@ -439,19 +446,17 @@ sort_values(ArraySort *sort, const Algorithm *asked)
 	const SortKernel *kernel;
 
 	normalize(sort, &facts);
+	facts.forced = asked;
 	device_learn_cpu_facts(&facts);
-	if (sort_on_device(sort, facts, asked))
+	if (sort_on_device(sort, facts))
 		return;
 
 	gpusort_route_problem(&facts, &problem);
 	problem.interrupted = array_interrupted;
 	problem.recs = make_array_records(sort, &facts);
-	facts.forced = asked;
 	if (asked == NULL)
 		gpusort_route_sample(&facts, problem.recs);
-	gpusort_route_decide(&facts, &decision);
-	if (decision.forced_why_not != NULL)
-		cannot_sort(&facts, asked, decision.forced_why_not);
+	decide(&facts, &decision);
 	kernel = decision.algorithm->kernel;
 	problem.scratch = alloc_aligned(kernel->scratch_bytes(&problem));
 	if (kernel->run(&problem) != SORT_OK)
