@@ -451,7 +451,7 @@ device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 	DeviceRows *dev;
 
 	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->keybuf.n == 0 ||
-		!env->spec.can_rerun(env->spec.can_rerun_arg))
+		env->spec.can_rerun == NULL || !env->spec.can_rerun(env->spec.can_rerun_arg))
 		return NULL;
 	dev = open_rows(env, batch);
 	if (dev == NULL)

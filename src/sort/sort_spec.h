@@ -19,7 +19,7 @@ typedef struct SortSpec
 	int			nkeys;
 	bool		random_access;	/* rewound, marked or read backward */
 
-	/* Would the child return the same rows again, in the same order? */
+	/* Would the child return the same rows again, in the same order?  NULL: no. */
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
 	int			node;			/* plan node id, or PROGRESS_NO_NODE */

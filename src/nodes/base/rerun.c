@@ -55,8 +55,6 @@
 /* Upper limit of a hash table's memory for a row, besides its columns. */
 #define HASH_ROW_OVERHEAD	128
 
-static bool can_rerun(PlanState *ps, bool shared);
-
 /* Is the expression, or list of expressions, immutable? */
 static bool
 expr_can_rerun(void *expr)
@@ -92,7 +90,7 @@ append_can_rerun(AppendState *append, bool shared)
 {
 	for (int i = 0; i < append->as_nplans; i++)
 	{
-		if (!can_rerun(append->appendplans[i], shared))
+		if (!plan_can_rerun(append->appendplans[i], shared))
 			return false;
 	}
 	return true;
@@ -134,7 +132,7 @@ node_can_rerun(PlanState *ps, bool shared)
 			return expr_can_rerun(((HashJoin *) plan)->join.joinqual) &&
 				expr_can_rerun(((HashJoin *) plan)->hashclauses);
 		case T_SubqueryScan:
-			return can_rerun(((SubqueryScanState *) ps)->subplan, shared);
+			return plan_can_rerun(((SubqueryScanState *) ps)->subplan, shared);
 		case T_Append:
 			return append_can_rerun((AppendState *) ps, shared);
 		default:
@@ -142,8 +140,8 @@ node_can_rerun(PlanState *ps, bool shared)
 	}
 }
 
-static bool
-can_rerun(PlanState *ps, bool shared)
+bool
+plan_can_rerun(PlanState *ps, bool shared)
 {
 	if (ps == NULL)
 		return true;
@@ -151,23 +149,5 @@ can_rerun(PlanState *ps, bool shared)
 	return (shared || !ps->plan->parallel_aware) &&
 		expr_can_rerun(ps->plan->targetlist) && expr_can_rerun(ps->plan->qual) &&
 		node_can_rerun(ps, shared) &&
-		can_rerun(outerPlanState(ps), shared) && can_rerun(innerPlanState(ps), shared);
-}
-
-bool
-plan_can_rerun(PlanState *ps)
-{
-	return can_rerun(ps, false);
-}
-
-bool
-plan_can_rerun_shared(PlanState *ps)
-{
-	return can_rerun(ps, true);
-}
-
-bool
-sort_cannot_rerun(void *arg)
-{
-	return false;
+		plan_can_rerun(outerPlanState(ps), shared) && plan_can_rerun(innerPlanState(ps), shared);
 }

@@ -12,13 +12,8 @@
 /*
  * Does the plan return the same rows in the same order after ExecReScan(),
  * under the same work_mem and hash_mem_multiplier, whatever other sessions do?
+ * shared: workers share the plan, and the rows may come in any order.
  */
-extern bool plan_can_rerun(PlanState *ps);
-
-/* SortSpec.can_rerun of sorts whose child is never run again. */
-extern bool sort_cannot_rerun(void *arg);
-
-/* The same for plans shared by workers: the same rows, in any order. */
-extern bool plan_can_rerun_shared(PlanState *ps);
+extern bool plan_can_rerun(PlanState *ps, bool shared);
 
 #endif							/* GPUSORT_NODES_BASE_RERUN_H */

@@ -32,7 +32,6 @@
 #include "nodes/base/explain_sort.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
-#include "nodes/base/rerun.h"
 #include "nodes/base/sort_count.h"
 #include "nodes/feed/feed.h"
 #include "optimizer/optimizer.h"
@@ -210,8 +209,9 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	page_source_init(&partial->pages, outerPlanState(css));
 
 	/*
-	 * A participant does not use a device for its own rows alone: after a
-	 * failure of the device, a second scan would return other rows to it.
+	 * Without can_rerun: a participant does not use a device for its own rows
+	 * alone.  After a failure of the device, a second scan would return other
+	 * rows to it.
 	 */
 	partial->spec.desc = ExecGetResultType(outerPlanState(css));
 	partial->spec.keys = partial->keys;
@@ -219,7 +219,6 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	partial->spec.distinct = gpusort_plan_distinct(cscan);
 	partial->spec.groups = gpusort_plan_groups(cscan);
 	partial->spec.node = css->ss.ps.plan->plan_node_id - PARTIAL_SORT_NODE_ID;
-	partial->spec.can_rerun = sort_cannot_rerun;
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	css->ss.ps.ExecProcNode = partial_sort_exec;
 }

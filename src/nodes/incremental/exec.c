@@ -38,7 +38,6 @@
 #include "nodes/base/group_compare.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
-#include "nodes/base/rerun.h"
 #include "nodes/base/sort_count.h"
 #include "nodes/base/sort_limit.h"
 #include "nodes/incremental/incremental_state.h"
@@ -274,7 +273,6 @@ begin_large(IncrementalState *node)
 		spec.keys = node->keys + node->nprefix;
 		spec.nkeys = node->nkeys - node->nprefix;
 		spec.node = node->css.ss.ps.plan->plan_node_id;
-		spec.can_rerun = sort_cannot_rerun;
 		spec.timing = compat_node_timed(&node->css.ss.ps);
 		node->sorter = sorter_create(&spec);
 		MemoryContextSwitchTo(old);

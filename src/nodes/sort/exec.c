@@ -138,10 +138,11 @@ gpusort_bound(GpuSortState *node)
 	return sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count, node->limit_offset);
 }
 
+/* SortSpec.can_rerun */
 static bool
 gpusort_can_rerun(void *arg)
 {
-	return plan_can_rerun(arg);
+	return plan_can_rerun(arg, false);
 }
 
 /* Takes all rows of the child and sorts them; false if the device failed. */
@@ -361,7 +362,7 @@ rows_suit_device(const GpuSortState *node)
 	facts.nkeys = node->nkeys;
 	if (node->distinct > 0)
 		facts.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
-	return sort_cost_prefers_device(&facts, 0, forced != NULL) && gpusort_can_rerun(outer);
+	return sort_cost_prefers_device(&facts, 0, forced != NULL) && plan_can_rerun(outer, false);
 }
 
 static void

@@ -265,7 +265,7 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	if (node->device_failed || gather->num_workers == 0 ||
 		!node->gather->ps.state->es_use_parallel_mode || gpusort_verify || device_may_pause() ||
 		!sort_cost_prefers_device(&facts, gather->num_workers, forced != NULL) ||
-		!plan_can_rerun_shared(outerPlanState(&node->partial->css.ss.ps)))
+		!plan_can_rerun(outerPlanState(&node->partial->css.ss.ps), true))
 		return false;
 	return partial_sort_open_device_job(node->partial, facts.rows, facts.row_bytes, participants,
 										&node->returned);
