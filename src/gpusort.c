@@ -38,12 +38,12 @@ extern PGDLLEXPORT void _PG_init(void);
 static void
 register_nodes(void)
 {
-	RegisterCustomScanMethods(&gpusort_scan_methods);
-	RegisterCustomScanMethods(&partial_sort_scan_methods);
-	RegisterCustomScanMethods(&incremental_scan_methods);
-	RegisterCustomScanMethods(&window_scan_methods);
-	RegisterCustomScanMethods(&aggregate_scan_methods);
-	RegisterCustomScanMethods(&join_scan_methods);
+	RegisterCustomScanMethods(&sort_node.scan);
+	RegisterCustomScanMethods(&partial_sort_node.scan);
+	RegisterCustomScanMethods(&incremental_node.scan);
+	RegisterCustomScanMethods(&window_node.scan);
+	RegisterCustomScanMethods(&aggregate_node.scan);
+	RegisterCustomScanMethods(&join_node.scan);
 	gpusort_node_init();
 }
 

@@ -112,7 +112,7 @@ replace_unique(Plan *plan)
 	int			nkeys;
 	double		groups;
 
-	if ((!gpusort_plan_is(plan->lefttree) && !custom_plan_is(plan->lefttree, &incremental_scan_methods)) ||
+	if ((!gpusort_plan_is(plan->lefttree) && !custom_plan_is(plan->lefttree, &incremental_node)) ||
 		sort->custom_exprs != NIL)
 		return plan;
 	keys = gpusort_plan_keys(sort, &nkeys);

@@ -145,7 +145,7 @@ static bool
 has_free_columns(Plan *plan)
 {
 	if (IsA(plan, CustomScan))
-		return custom_plan_is(plan, &join_scan_methods);
+		return custom_plan_is(plan, &join_node);
 	return !IsA(plan, ForeignScan) && is_projection_capable_plan(plan);
 }
 

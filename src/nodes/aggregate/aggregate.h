@@ -7,12 +7,11 @@
 
 #include "postgres.h"
 
-#include "nodes/base/plan_format.h"
-#include "nodes/extensible.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/plannodes.h"
 
 /* Plan node "Custom Scan (GpuSort Aggregate)". */
-extern const CustomScanMethods aggregate_scan_methods;
+extern const NodeType aggregate_node;
 
 /*
  * Puts a Sort below an Agg whose aggregates sort by themselves, or gives the Sort there more

@@ -1001,26 +1001,19 @@ aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 }
 
 /* ------------------------------------------------------------------------
- * Methods
+ * The node
  * ------------------------------------------------------------------------
  */
 
-static const CustomExecMethods aggregate_exec_methods = {
-	.CustomName = "GpuSort Aggregate",
-	.BeginCustomScan = aggregate_begin,
-	.ExecCustomScan = custom_exec,
-	.EndCustomScan = aggregate_end,
-	.ReScanCustomScan = aggregate_rescan,
-	.ExplainCustomScan = aggregate_explain
-};
-
-static Node *
-aggregate_create_state(CustomScan *cscan)
-{
-	return custom_state_make(sizeof(AggregateState), &aggregate_exec_methods);
-}
-
-const CustomScanMethods aggregate_scan_methods = {
-	.CustomName = "GpuSort Aggregate",
-	.CreateCustomScanState = aggregate_create_state
+const NodeType aggregate_node = {
+	.scan = {.CustomName = "GpuSort Aggregate",.CreateCustomScanState = custom_create_state},
+	.exec = {
+		.CustomName = "GpuSort Aggregate",
+		.BeginCustomScan = aggregate_begin,
+		.ExecCustomScan = custom_exec,
+		.EndCustomScan = aggregate_end,
+		.ReScanCustomScan = aggregate_rescan,
+		.ExplainCustomScan = aggregate_explain
+	},
+	.state_size = sizeof(AggregateState)
 };

@@ -11,7 +11,7 @@
 #include "utils/ruleutils.h"
 
 CustomScan *
-custom_plan_make(const Plan *like, List *input, const CustomScanMethods *methods)
+custom_plan_make(const Plan *like, List *input, const NodeType *type)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	List	   *tlist = NIL;
@@ -19,7 +19,7 @@ custom_plan_make(const Plan *like, List *input, const CustomScanMethods *methods
 
 	cscan->scan.plan = *like;
 	cscan->scan.plan.type = T_CustomScan;
-	cscan->methods = methods;
+	cscan->methods = &type->scan;
 	cscan->custom_scan_tlist = input;
 	if (input == NIL)
 		return cscan;
@@ -35,13 +35,19 @@ custom_plan_make(const Plan *like, List *input, const CustomScanMethods *methods
 }
 
 Node *
-custom_state_make(Size size, const CustomExecMethods *methods)
+custom_state_make(const NodeType *type)
 {
-	CustomScanState *css = (CustomScanState *) palloc0(size);
+	CustomScanState *css = (CustomScanState *) palloc0(type->state_size);
 
 	NodeSetTag(css, T_CustomScanState);
-	css->methods = methods;
+	css->methods = &type->exec;
 	return (Node *) css;
+}
+
+Node *
+custom_create_state(CustomScan *cscan)
+{
+	return custom_state_make((const NodeType *) cscan->methods);
 }
 
 TupleTableSlot *

@@ -11,21 +11,30 @@
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 
-/* Is this our node with these methods? */
-static inline bool
-custom_plan_is(const Plan *plan, const CustomScanMethods *methods)
+/* A plan node of ours. */
+typedef struct NodeType
 {
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == methods;
+	CustomScanMethods scan;		/* is registered, and identifies the node in a plan */
+	CustomExecMethods exec;
+	Size		state_size;		/* of a struct that begins with a CustomScanState */
+} NodeType;
+
+static inline bool
+custom_plan_is(const Plan *plan, const NodeType *type)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &type->scan;
 }
 
 /*
  * A CustomScan with the target list, qual, costs, rows, parameters and children of the node that
  * it replaces.  input: NIL, or it returns its input rows, whose entries refer to the child's output.
  */
-extern CustomScan *custom_plan_make(const Plan *like, List *input, const CustomScanMethods *methods);
+extern CustomScan *custom_plan_make(const Plan *like, List *input, const NodeType *type);
 
-/* Makes the state of a node, a struct of this size that begins with a CustomScanState. */
-extern Node *custom_state_make(Size size, const CustomExecMethods *methods);
+extern Node *custom_state_make(const NodeType *type);
+
+/* CreateCustomScanState of nodes that have one kind of state. */
+extern Node *custom_create_state(CustomScan *cscan);
 
 /* ExecCustomScan of all nodes: calls the function that the executor calls without it. */
 extern TupleTableSlot *custom_exec(CustomScanState *css);

@@ -204,6 +204,7 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	PartialSortState *partial = (PartialSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
+	partial->ring = -1;			/* the leader's, until a worker is told its own */
 	partial->keys = gpusort_plan_keys(cscan, &partial->nkeys);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	page_source_init(&partial->pages, outerPlanState(css));
@@ -396,36 +397,26 @@ partial_sort_shutdown(CustomScanState *css)
 }
 
 /* ------------------------------------------------------------------------
- * Methods
+ * The node
  * ------------------------------------------------------------------------
  */
 
-static const CustomExecMethods partial_sort_exec_methods = {
-	.CustomName = "GpuSort Feed",
-	.BeginCustomScan = partial_sort_begin,
-	.ExecCustomScan = custom_exec,
-	.EndCustomScan = partial_sort_end,
-	.ReScanCustomScan = partial_sort_rescan,
-	.EstimateDSMCustomScan = partial_sort_estimate_dsm,
-	.InitializeDSMCustomScan = partial_sort_init_dsm,
-	.ReInitializeDSMCustomScan = partial_sort_reinit_dsm,
-	.InitializeWorkerCustomScan = partial_sort_init_worker,
-	.ShutdownCustomScan = partial_sort_shutdown,
-	.ExplainCustomScan = partial_sort_explain
-};
-
-static Node *
-partial_sort_create_state(CustomScan *cscan)
-{
-	Node	   *state = custom_state_make(sizeof(PartialSortState), &partial_sort_exec_methods);
-
-	((PartialSortState *) state)->ring = -1;
-	return state;
-}
-
-const CustomScanMethods partial_sort_scan_methods = {
-	.CustomName = "GpuSort Feed",
-	.CreateCustomScanState = partial_sort_create_state
+const NodeType partial_sort_node = {
+	.scan = {.CustomName = "GpuSort Feed",.CreateCustomScanState = custom_create_state},
+	.exec = {
+		.CustomName = "GpuSort Feed",
+		.BeginCustomScan = partial_sort_begin,
+		.ExecCustomScan = custom_exec,
+		.EndCustomScan = partial_sort_end,
+		.ReScanCustomScan = partial_sort_rescan,
+		.EstimateDSMCustomScan = partial_sort_estimate_dsm,
+		.InitializeDSMCustomScan = partial_sort_init_dsm,
+		.ReInitializeDSMCustomScan = partial_sort_reinit_dsm,
+		.InitializeWorkerCustomScan = partial_sort_init_worker,
+		.ShutdownCustomScan = partial_sort_shutdown,
+		.ExplainCustomScan = partial_sort_explain
+	},
+	.state_size = sizeof(PartialSortState)
 };
 
 PartialSortState *
@@ -433,6 +424,6 @@ partial_sort_of_gather(GatherState *gather)
 {
 	PartialSortState *partial = (PartialSortState *) outerPlanState(gather);
 
-	Assert(IsA(partial, CustomScanState) && partial->css.methods == &partial_sort_exec_methods);
+	Assert(IsA(partial, CustomScanState) && partial->css.methods == &partial_sort_node.exec);
 	return partial;
 }

@@ -7,13 +7,13 @@
 
 #include "postgres.h"
 
-#include "nodes/extensible.h"
+#include "nodes/base/custom_node.h"
 #include "parallel/parallel.h"
 #include "scan/scan.h"
 #include "sort/sort.h"
 
 /* Plan node "Custom Scan (GpuSort Feed)". */
-extern const CustomScanMethods partial_sort_scan_methods;
+extern const NodeType partial_sort_node;
 
 typedef struct PartialSortState
 {

@@ -563,26 +563,19 @@ incremental_rescan(CustomScanState *css)
 }
 
 /* ------------------------------------------------------------------------
- * Methods
+ * The node
  * ------------------------------------------------------------------------
  */
 
-static const CustomExecMethods incremental_exec_methods = {
-	.CustomName = "GpuSort Incremental",
-	.BeginCustomScan = incremental_begin,
-	.ExecCustomScan = custom_exec,
-	.EndCustomScan = incremental_end,
-	.ReScanCustomScan = incremental_rescan,
-	.ExplainCustomScan = incremental_explain
-};
-
-static Node *
-incremental_create_state(CustomScan *cscan)
-{
-	return custom_state_make(sizeof(IncrementalState), &incremental_exec_methods);
-}
-
-const CustomScanMethods incremental_scan_methods = {
-	.CustomName = "GpuSort Incremental",
-	.CreateCustomScanState = incremental_create_state
+const NodeType incremental_node = {
+	.scan = {.CustomName = "GpuSort Incremental",.CreateCustomScanState = custom_create_state},
+	.exec = {
+		.CustomName = "GpuSort Incremental",
+		.BeginCustomScan = incremental_begin,
+		.ExecCustomScan = custom_exec,
+		.EndCustomScan = incremental_end,
+		.ReScanCustomScan = incremental_rescan,
+		.ExplainCustomScan = incremental_explain
+	},
+	.state_size = sizeof(IncrementalState)
 };

@@ -8,11 +8,11 @@
 #include "postgres.h"
 
 #include "key/key.h"
-#include "nodes/extensible.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/plannodes.h"
 
 /* Plan node "Custom Scan (GpuSort Incremental)". */
-extern const CustomScanMethods incremental_scan_methods;
+extern const NodeType incremental_node;
 
 /* The number of leading key columns by which the child's rows are ordered. */
 extern int	incremental_plan_prefix(const CustomScan *cscan);

@@ -19,7 +19,7 @@ Plan *
 incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
 {
 	Sort	   *sort = &incremental->sort;
-	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &incremental_scan_methods);
+	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &incremental_node);
 
 	compat_count_disabled(cscan);
 	gpusort_plan_fill(cscan, keys, sort->numCols, limit);

@@ -775,26 +775,19 @@ join_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 }
 
 /* ------------------------------------------------------------------------
- * Methods
+ * The node
  * ------------------------------------------------------------------------
  */
 
-static const CustomExecMethods join_exec_methods = {
-	.CustomName = "GpuSort Join",
-	.BeginCustomScan = join_begin,
-	.ExecCustomScan = custom_exec,
-	.EndCustomScan = join_end,
-	.ReScanCustomScan = join_rescan,
-	.ExplainCustomScan = join_explain
-};
-
-static Node *
-join_create_state(CustomScan *cscan)
-{
-	return custom_state_make(sizeof(MergedJoin), &join_exec_methods);
-}
-
-const CustomScanMethods join_scan_methods = {
-	.CustomName = "GpuSort Join",
-	.CreateCustomScanState = join_create_state
+const NodeType join_node = {
+	.scan = {.CustomName = "GpuSort Join",.CreateCustomScanState = custom_create_state},
+	.exec = {
+		.CustomName = "GpuSort Join",
+		.BeginCustomScan = join_begin,
+		.ExecCustomScan = custom_exec,
+		.EndCustomScan = join_end,
+		.ReScanCustomScan = join_rescan,
+		.ExplainCustomScan = join_explain
+	},
+	.state_size = sizeof(MergedJoin)
 };

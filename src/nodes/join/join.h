@@ -7,11 +7,11 @@
 
 #include "postgres.h"
 
-#include "nodes/extensible.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/plannodes.h"
 
 /* Plan node "Custom Scan (GpuSort Join)". */
-extern const CustomScanMethods join_scan_methods;
+extern const NodeType join_node;
 
 /* Can a GpuSort Join join in this way? */
 static inline bool

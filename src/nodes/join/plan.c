@@ -73,7 +73,7 @@ replace_merge_join(MergeJoin *join, bool rewind)
 			return plan;
 	}
 
-	cscan = custom_plan_make(plan, NIL, &join_scan_methods);
+	cscan = custom_plan_make(plan, NIL, &join_node);
 	cscan->scan.plan.righttree = inner;
 	*kept = *join;
 	kept->join.plan = (Plan) {.type = T_MergeJoin};

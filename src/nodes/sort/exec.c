@@ -454,29 +454,27 @@ gpusort_restore(CustomScanState *css)
 }
 
 /* ------------------------------------------------------------------------
- * Methods
+ * The node
  * ------------------------------------------------------------------------
  */
-
-const CustomExecMethods gpusort_exec_methods = {
-	.CustomName = "GpuSort",
-	.BeginCustomScan = gpusort_begin,
-	.ExecCustomScan = custom_exec,
-	.EndCustomScan = gpusort_end,
-	.ReScanCustomScan = gpusort_rescan,
-	.MarkPosCustomScan = gpusort_mark,
-	.RestrPosCustomScan = gpusort_restore,
-	.ExplainCustomScan = gpusort_explain
-};
 
 static Node *
 gpusort_create_state(CustomScan *cscan)
 {
-	return plan_above_partial_sorts(cscan) ? parallel_sort_create_state() :
-		custom_state_make(sizeof(GpuSortState), &gpusort_exec_methods);
+	return custom_state_make(plan_above_partial_sorts(cscan) ? &parallel_sort_node : &sort_node);
 }
 
-const CustomScanMethods gpusort_scan_methods = {
-	.CustomName = "GpuSort",
-	.CreateCustomScanState = gpusort_create_state
+const NodeType sort_node = {
+	.scan = {.CustomName = "GpuSort",.CreateCustomScanState = gpusort_create_state},
+	.exec = {
+		.CustomName = "GpuSort",
+		.BeginCustomScan = gpusort_begin,
+		.ExecCustomScan = custom_exec,
+		.EndCustomScan = gpusort_end,
+		.ReScanCustomScan = gpusort_rescan,
+		.MarkPosCustomScan = gpusort_mark,
+		.RestrPosCustomScan = gpusort_restore,
+		.ExplainCustomScan = gpusort_explain
+	},
+	.state_size = sizeof(GpuSortState)
 };

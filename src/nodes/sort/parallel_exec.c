@@ -39,6 +39,7 @@
 #include "executor/nodeSubplan.h"
 #include "gpu/gpu.h"
 #include "miscadmin.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/base/distinct_filter.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
@@ -60,34 +61,8 @@
 /* Shared memory of a Gather for each worker: queues, plan, snapshots, and a margin. */
 #define GATHER_WORKER_BYTES		(256 * 1024)
 
-static void parallel_sort_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
 static void choose_exec(ParallelSortState *node);
-static void parallel_sort_end(CustomScanState *css);
-static void parallel_sort_rescan(CustomScanState *css);
-static void parallel_sort_shutdown(CustomScanState *css);
 static bool next_other_phase(ParallelSortState *node, TupleTableSlot *slot);
-
-const CustomExecMethods parallel_sort_exec_methods = {
-	.CustomName = "GpuSort",
-	.BeginCustomScan = parallel_sort_begin,
-	.ExecCustomScan = parallel_sort_exec_custom,
-	.EndCustomScan = parallel_sort_end,
-	.ReScanCustomScan = parallel_sort_rescan,
-	.ShutdownCustomScan = parallel_sort_shutdown,
-	.ExplainCustomScan = parallel_sort_explain
-};
-
-
-Node *
-parallel_sort_create_state(void)
-{
-	ParallelSortState *node = (ParallelSortState *) newNode(sizeof(ParallelSortState),
-															T_CustomScanState);
-
-	node->css.methods = &parallel_sort_exec_methods;
-	return (Node *) node;
-}
 
 /* ------------------------------------------------------------------------
  * Workers
@@ -639,12 +614,6 @@ parallel_sort_exec_project(PlanState *pstate)
 	return ExecProject(pstate->ps_ProjInfo);
 }
 
-static TupleTableSlot *
-parallel_sort_exec_custom(CustomScanState *css)
-{
-	return css->ss.ps.ExecProcNode(&css->ss.ps);
-}
-
 static void
 parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -734,3 +703,16 @@ parallel_sort_shutdown(CustomScanState *css)
 		choose_exec(node);
 	}
 }
+
+const NodeType parallel_sort_node = {
+	.exec = {
+		.CustomName = "GpuSort",
+		.BeginCustomScan = parallel_sort_begin,
+		.ExecCustomScan = custom_exec,
+		.EndCustomScan = parallel_sort_end,
+		.ReScanCustomScan = parallel_sort_rescan,
+		.ShutdownCustomScan = parallel_sort_shutdown,
+		.ExplainCustomScan = parallel_sort_explain
+	},
+	.state_size = sizeof(ParallelSortState)
+};

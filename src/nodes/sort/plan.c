@@ -21,13 +21,13 @@ plan_above_partial_sorts(const CustomScan *cscan)
 {
 	const Plan *gather = outerPlan(cscan);
 
-	return IsA(gather, Gather) && custom_plan_is(outerPlan(gather), &partial_sort_scan_methods);
+	return IsA(gather, Gather) && custom_plan_is(outerPlan(gather), &partial_sort_node);
 }
 
 Plan *
 sort_plan_make(Sort *sort, const KeyColumn *keys, Limit *limit)
 {
-	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &gpusort_scan_methods);
+	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &sort_node);
 
 	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	compat_count_disabled(cscan);
@@ -72,27 +72,27 @@ outer_to_index(Node *node, void *context)
 static Plan *
 make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
 {
-	CustomScan *partial_node = custom_plan_make(sort, input, &partial_sort_scan_methods);
+	CustomScan *feed = custom_plan_make(sort, input, &partial_sort_node);
 
-	partial_node->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
-	partial_node->scan.plan.lefttree = partial;
-	partial_node->scan.plan.parallel_aware = true;
-	partial_node->scan.plan.parallel_safe = true;
+	feed->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
+	feed->scan.plan.lefttree = partial;
+	feed->scan.plan.parallel_aware = true;
+	feed->scan.plan.parallel_safe = true;
 	/* the initplans of a Sort above the Gather belong to the GpuSort */
-	partial_node->scan.plan.initPlan = NIL;
-	partial_node->scan.plan.plan_rows = partial->plan_rows;
-	partial_node->scan.plan.extParam = partial->extParam;
-	partial_node->scan.plan.allParam = partial->allParam;
-	compat_count_disabled(partial_node);
-	gpusort_plan_fill(partial_node, keys, nkeys, NULL);
-	return &partial_node->scan.plan;
+	feed->scan.plan.initPlan = NIL;
+	feed->scan.plan.plan_rows = partial->plan_rows;
+	feed->scan.plan.extParam = partial->extParam;
+	feed->scan.plan.allParam = partial->allParam;
+	compat_count_disabled(feed);
+	gpusort_plan_fill(feed, keys, nkeys, NULL);
+	return &feed->scan.plan;
 }
 
 Plan *
 parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
 {
 	List	   *input = sort->plan.targetlist;
-	CustomScan *top = custom_plan_make(&merge->plan, input, &gpusort_scan_methods);
+	CustomScan *top = custom_plan_make(&merge->plan, input, &sort_node);
 	Gather	   *gather = makeNode(Gather);
 
 	gather->plan = merge->plan;
@@ -124,7 +124,7 @@ parallel_sort_possible(const Gather *gather)
 Plan *
 parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
 {
-	CustomScan *top = custom_plan_make(&sort->plan, sort->plan.targetlist, &gpusort_scan_methods);
+	CustomScan *top = custom_plan_make(&sort->plan, sort->plan.targetlist, &sort_node);
 	Plan	   *partial = gather->plan.lefttree;
 	Plan	   *feed;
 

@@ -14,7 +14,7 @@
 #include "nodes/sort/sorted_input.h"
 
 /* Plan node "Custom Scan (GpuSort)". */
-extern const CustomScanMethods gpusort_scan_methods;
+extern const NodeType sort_node;
 
 /* Prepares the slots of such nodes, when the library is loaded. */
 extern void gpusort_node_init(void);
@@ -23,7 +23,7 @@ extern void gpusort_node_init(void);
 static inline bool
 gpusort_plan_is(const Plan *plan)
 {
-	return custom_plan_is(plan, &gpusort_scan_methods);
+	return custom_plan_is(plan, &sort_node);
 }
 
 /* Is this GpuSort parallel, that is, above a Gather of partial sorts? */

@@ -72,10 +72,8 @@ typedef struct ParallelSortState
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;
 
-extern const CustomExecMethods gpusort_exec_methods;
-extern const CustomExecMethods parallel_sort_exec_methods;
-
-extern Node *parallel_sort_create_state(void);
+/* The state of a GpuSort above a Gather; sort_node has that of a serial one. */
+extern const NodeType parallel_sort_node;
 
 extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
 extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);

@@ -18,7 +18,7 @@ sorted_node(PlanState *ps)
 {
 	GpuSortState *node = (GpuSortState *) ps;
 
-	if (!IsA(ps, CustomScanState) || node->css.methods != &gpusort_exec_methods || !node->sort_done ||
+	if (!IsA(ps, CustomScanState) || node->css.methods != &sort_node.exec || !node->sort_done ||
 		node->result->duplicates)
 		return NULL;
 	return node;
@@ -30,7 +30,7 @@ merging_node(PlanState *ps)
 {
 	ParallelSortState *node = (ParallelSortState *) ps;
 
-	if (!IsA(ps, CustomScanState) || node->css.methods != &parallel_sort_exec_methods ||
+	if (!IsA(ps, CustomScanState) || node->css.methods != &parallel_sort_node.exec ||
 		node->phase != PARALLEL_SORT_MERGE || node->filters || ps->ps_ProjInfo != NULL)
 		return NULL;
 	return node;

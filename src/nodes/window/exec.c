@@ -564,26 +564,19 @@ window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 }
 
 /* ------------------------------------------------------------------------
- * Methods
+ * The node
  * ------------------------------------------------------------------------
  */
 
-static const CustomExecMethods window_exec_methods = {
-	.CustomName = "GpuSort Window",
-	.BeginCustomScan = window_begin,
-	.ExecCustomScan = custom_exec,
-	.EndCustomScan = window_end,
-	.ReScanCustomScan = window_rescan,
-	.ExplainCustomScan = window_explain
-};
-
-static Node *
-window_create_state(CustomScan *cscan)
-{
-	return custom_state_make(sizeof(WindowState), &window_exec_methods);
-}
-
-const CustomScanMethods window_scan_methods = {
-	.CustomName = "GpuSort Window",
-	.CreateCustomScanState = window_create_state
+const NodeType window_node = {
+	.scan = {.CustomName = "GpuSort Window",.CreateCustomScanState = custom_create_state},
+	.exec = {
+		.CustomName = "GpuSort Window",
+		.BeginCustomScan = window_begin,
+		.ExecCustomScan = custom_exec,
+		.EndCustomScan = window_end,
+		.ReScanCustomScan = window_rescan,
+		.ExplainCustomScan = window_explain
+	},
+	.state_size = sizeof(WindowState)
 };

@@ -212,7 +212,7 @@ replace_window(WindowAgg *window)
 	List	   *qual;
 	List	   *condition;
 
-	if (!gpusort_windows || (!gpusort_plan_is(child) && !custom_plan_is(child, &window_scan_methods)) ||
+	if (!gpusort_windows || (!gpusort_plan_is(child) && !custom_plan_is(child, &window_node)) ||
 		window->startOffset != NULL || window->endOffset != NULL)
 		return &window->plan;
 	targetlist = (List *) replace_functions((Node *) window->plan.targetlist, &funcs);
@@ -225,7 +225,7 @@ replace_window(WindowAgg *window)
 		return &window->plan;
 
 	hide_child_column(targetlist);
-	cscan = custom_plan_make(&window->plan, NIL, &window_scan_methods);
+	cscan = custom_plan_make(&window->plan, NIL, &window_node);
 	cscan->scan.plan.targetlist = targetlist;
 	cscan->scan.plan.qual = qual;
 	cscan->custom_exprs = condition;

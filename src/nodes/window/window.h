@@ -7,11 +7,11 @@
 
 #include "postgres.h"
 
-#include "nodes/extensible.h"
+#include "nodes/base/custom_node.h"
 #include "nodes/plannodes.h"
 
 /* Plan node "Custom Scan (GpuSort Window)". */
-extern const CustomScanMethods window_scan_methods;
+extern const NodeType window_node;
 
 /*
  * Returns a GpuSort Window for a WindowAgg whose child returns sorted rows and whose
