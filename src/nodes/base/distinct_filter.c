@@ -5,28 +5,33 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "executor/executor.h"
 #include "nodes/base/distinct_filter.h"
 #include "nodes/base/group_compare.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 DistinctFilter *
-distinct_filter_create(TupleDesc desc, const KeyColumn *keys, int distinct)
+distinct_filter_create(const CustomScanState *css, const SortPlan *sort)
 {
-	DistinctFilter *filter = palloc0(offsetof(DistinctFilter, columns) + distinct * sizeof(GroupColumn));
+	TupleDesc	desc = ExecGetResultType(outerPlanState(css));
+	MemoryContext old = MemoryContextSwitchTo(css->ss.ps.state->es_query_cxt);
+	DistinctFilter *filter = palloc0(offsetof(DistinctFilter, columns) + sort->distinct * sizeof(GroupColumn));
 
 	filter->cxt = CurrentMemoryContext;
 	filter->scratch = AllocSetContextCreate(CurrentMemoryContext, "GpuSort duplicates", ALLOCSET_SMALL_SIZES);
-	filter->ncolumns = distinct;
-	for (int i = 0; i < distinct; i++)
+	filter->ncolumns = sort->distinct;
+	for (int i = 0; i < sort->distinct; i++)
 	{
-		Oid			equality = get_equality_op_for_ordering_op(keys[i].sortop, NULL);
+		const KeyColumn *key = &sort->keys[i];
+		Oid			equality = get_equality_op_for_ordering_op(key->sortop, NULL);
 
 		if (!OidIsValid(equality))
-			elog(ERROR, "missing equality operator for ordering operator %u", keys[i].sortop);
-		group_column_init(&filter->columns[i], keys[i].attno, equality, keys[i].collation, desc);
-		filter->last_attno = Max(filter->last_attno, keys[i].attno);
+			elog(ERROR, "missing equality operator for ordering operator %u", key->sortop);
+		group_column_init(&filter->columns[i], key->attno, equality, key->collation, desc);
+		filter->last_attno = Max(filter->last_attno, key->attno);
 	}
+	MemoryContextSwitchTo(old);
 	return filter;
 }
 

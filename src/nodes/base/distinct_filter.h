@@ -7,8 +7,8 @@
 
 #include "postgres.h"
 
-#include "key/key.h"
 #include "nodes/base/group_column.h"
+#include "nodes/base/plan_format.h"
 
 /*
  * Drops duplicates of rows that come in sort order, for results that have them
@@ -26,8 +26,8 @@ typedef struct DistinctFilter
 	GroupColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } DistinctFilter;
 
-/* Creates a filter for rows that differ in the first "distinct" keys, in the current memory context. */
-extern DistinctFilter *distinct_filter_create(TupleDesc desc, const KeyColumn *keys, int distinct);
+/* Creates a filter of the rows that a sort's child returns. */
+extern DistinctFilter *distinct_filter_create(const CustomScanState *css, const SortPlan *sort);
 
 /* Other rows follow, or the rows begin again. */
 extern void distinct_filter_reset(DistinctFilter *filter);

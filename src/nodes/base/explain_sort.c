@@ -10,7 +10,6 @@
 
 #include "compat.h"
 #include "nodes/base/explain_sort.h"
-#include "nodes/base/plan_format.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
@@ -87,16 +86,13 @@ explain_key_list(const char *property, const CustomScanState *css, const KeyColu
 }
 
 void
-explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
-			 List *ancestors, ExplainState *es)
+explain_keys(const CustomScanState *css, const SortPlan *sort, int npresorted, List *ancestors, ExplainState *es)
 {
-	int			distinct = gpusort_plan_distinct((const CustomScan *) css->ss.ps.plan);
-
-	explain_key_list("Sort Key", css, keys, nkeys, true, ancestors, es);
+	explain_key_list("Sort Key", css, sort->keys, sort->nkeys, true, ancestors, es);
 	if (npresorted > 0)
-		explain_key_list("Presorted Key", css, keys, npresorted, false, ancestors, es);
-	if (distinct > 0)
-		explain_key_list("Distinct Key", css, keys, distinct, false, ancestors, es);
+		explain_key_list("Presorted Key", css, sort->keys, npresorted, false, ancestors, es);
+	if (sort->distinct > 0)
+		explain_key_list("Distinct Key", css, sort->keys, sort->distinct, false, ancestors, es);
 }
 
 void

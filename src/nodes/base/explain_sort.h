@@ -13,8 +13,8 @@
 #include "sort/sort.h"
 
 /* Shows the keys.  The child's rows are ordered by the first npresorted keys. */
-extern void explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
-						 List *ancestors, ExplainState *es);
+extern void explain_keys(const CustomScanState *css, const SortPlan *sort, int npresorted, List *ancestors,
+						 ExplainState *es);
 
 /* Shows how many duplicates a sort with distinct columns has dropped; filter may be NULL. */
 extern void explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, uint64 on_device,

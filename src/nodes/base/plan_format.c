@@ -83,18 +83,6 @@ gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups)
 	lsecond_int(list) = (int) Min(groups, PG_INT32_MAX);
 }
 
-int
-gpusort_plan_distinct(const CustomScan *cscan)
-{
-	return linitial_int((List *) list_nth(cscan->custom_private, PLAN_LISTS));
-}
-
-double
-gpusort_plan_groups(const CustomScan *cscan)
-{
-	return lsecond_int((List *) list_nth(cscan->custom_private, PLAN_LISTS));
-}
-
 void
 gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to)
 {
@@ -108,11 +96,45 @@ gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to)
 }
 
 void
-gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count, ExprState **offset)
+sort_plan_read(SortPlan *sort, CustomScanState *css)
 {
-	*count = *offset = NULL;
+	const CustomScan *cscan = (const CustomScan *) css->ss.ps.plan;
+	const List *distinct = list_nth(cscan->custom_private, PLAN_LISTS);
+
+	sort->keys = gpusort_plan_keys(cscan, &sort->nkeys);
+	sort->distinct = linitial_int(distinct);
+	sort->groups = lsecond_int(distinct);
+	sort->limit_count = sort->limit_offset = NULL;
 	if (cscan->custom_exprs == NIL)
 		return;
-	*count = ExecInitExpr(linitial(cscan->custom_exprs), parent);
-	*offset = ExecInitExpr(lsecond(cscan->custom_exprs), parent);
+	/* the executor passes a LIMIT to a Sort, but not to a custom node */
+	sort->limit_count = ExecInitExpr(linitial(cscan->custom_exprs), &css->ss.ps);
+	sort->limit_offset = ExecInitExpr(lsecond(cscan->custom_exprs), &css->ss.ps);
+}
+
+/* Invalid values count as no LIMIT; the Limit node reports the error. */
+size_t
+sort_plan_bound(const SortPlan *sort, const CustomScanState *css)
+{
+	ExprContext *econtext = css->ss.ps.ps_ExprContext;
+	int64		count;
+	int64		offset = 0;
+	Datum		value;
+	bool		isnull;
+
+	if (sort->limit_count == NULL)
+		return 0;
+	value = ExecEvalExprSwitchContext(sort->limit_count, econtext, &isnull);
+	if (isnull)
+		return 0;
+	count = DatumGetInt64(value);
+	if (sort->limit_offset != NULL)
+	{
+		value = ExecEvalExprSwitchContext(sort->limit_offset, econtext, &isnull);
+		offset = isnull ? 0 : DatumGetInt64(value);
+	}
+	if (count < 0 || offset < 0 || count > PG_INT32_MAX || offset > PG_INT32_MAX)
+		return 0;
+	/* for LIMIT 0 one row, because 0 would mean all rows */
+	return Max(1, (size_t) (count + offset));
 }

@@ -33,17 +33,24 @@ extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
  * on a node that leaves out as many rows already, for a node that it has replaced.
  */
 extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups);
-extern int	gpusort_plan_distinct(const CustomScan *cscan);
-extern double gpusort_plan_groups(const CustomScan *cscan);
 
 /* Changes keys that are column "from" of the child to column "to". */
 extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);
 
-/*
- * Prepares LIMIT and OFFSET of the Limit above, which the node evaluates
- * itself.  *count and *offset are NULL without such a clause.
- */
-extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
-							   ExprState **offset);
+/* What the plan node of a sort says, for its execution. */
+typedef struct SortPlan
+{
+	KeyColumn  *keys;
+	int			nkeys;
+	int			distinct;		/* as in gpusort_plan_set_distinct() */
+	double		groups;
+	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
+	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
+} SortPlan;
+
+extern void sort_plan_read(SortPlan *sort, CustomScanState *css);
+
+/* LIMIT + OFFSET, the number of rows wanted; 0: all. */
+extern size_t sort_plan_bound(const SortPlan *sort, const CustomScanState *css);
 
 #endif							/* GPUSORT_NODES_BASE_PLAN_FORMAT_H */

@@ -31,7 +31,6 @@
 #include "nodes/base/custom_node.h"
 #include "nodes/base/explain_sort.h"
 #include "nodes/base/pause.h"
-#include "nodes/base/plan_format.h"
 #include "nodes/base/sort_count.h"
 #include "nodes/feed/feed.h"
 #include "optimizer/optimizer.h"
@@ -205,7 +204,7 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
 	partial->ring = -1;			/* the leader's, until a worker is told its own */
-	partial->keys = gpusort_plan_keys(cscan, &partial->nkeys);
+	sort_plan_read(&partial->sort, css);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	page_source_init(&partial->pages, outerPlanState(css));
 
@@ -215,10 +214,10 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	 * rows to it.
 	 */
 	partial->spec.desc = ExecGetResultType(outerPlanState(css));
-	partial->spec.keys = partial->keys;
-	partial->spec.nkeys = partial->nkeys;
-	partial->spec.distinct = gpusort_plan_distinct(cscan);
-	partial->spec.groups = gpusort_plan_groups(cscan);
+	partial->spec.keys = partial->sort.keys;
+	partial->spec.nkeys = partial->sort.nkeys;
+	partial->spec.distinct = partial->sort.distinct;
+	partial->spec.groups = partial->sort.groups;
 	partial->spec.node = css->ss.ps.plan->plan_node_id - PARTIAL_SORT_NODE_ID;
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	css->ss.ps.ExecProcNode = partial_sort_exec;

@@ -38,7 +38,7 @@ partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	PartialSortState *partial = (PartialSortState *) css;
 	ParticipantReport own;
 
-	explain_keys(css, partial->keys, partial->nkeys, 0, ancestors, es);
+	explain_keys(css, &partial->sort, 0, ancestors, es);
 	if (!es->analyze)
 		return;
 	if (partial->nreports > 0)

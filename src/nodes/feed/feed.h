@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "nodes/base/custom_node.h"
+#include "nodes/base/plan_format.h"
 #include "parallel/parallel.h"
 #include "scan/scan.h"
 #include "sort/sort.h"
@@ -18,8 +19,7 @@ extern const NodeType partial_sort_node;
 typedef struct PartialSortState
 {
 	CustomScanState css;
-	KeyColumn  *keys;
-	int			nkeys;
+	SortPlan	sort;
 	bool		done;			/* all rows are taken and sorted */
 	size_t		bound;			/* leader only: rows wanted; 0: all */
 	Sorter	   *sorter;

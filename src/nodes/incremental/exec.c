@@ -39,7 +39,6 @@
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/base/sort_count.h"
-#include "nodes/base/sort_limit.h"
 #include "nodes/incremental/incremental_state.h"
 #include "scan/scan.h"
 #include "settings.h"
@@ -270,8 +269,8 @@ begin_large(IncrementalState *node)
 		SortSpec	spec = {0};
 
 		spec.desc = ExecGetResultType(outerPlanState(node));
-		spec.keys = node->keys + node->nprefix;
-		spec.nkeys = node->nkeys - node->nprefix;
+		spec.keys = node->sort.keys + node->nprefix;
+		spec.nkeys = node->sort.nkeys - node->nprefix;
 		spec.node = node->css.ss.ps.plan->plan_node_id;
 		spec.timing = compat_node_timed(&node->css.ss.ps);
 		node->sorter = sorter_create(&spec);
@@ -351,7 +350,7 @@ sort_batch(IncrementalState *node)
 		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 
 		node->batch = group_batch_create(ExecGetResultType(outerPlanState(node)),
-										 node->keys + node->nprefix, node->nkeys - node->nprefix);
+										 node->sort.keys + node->nprefix, node->sort.nkeys - node->nprefix);
 		MemoryContextSwitchTo(old);
 	}
 	batch = node->batch;
@@ -427,8 +426,7 @@ next_result(IncrementalState *node)
 	if (!node->begun)
 	{
 		node->begun = true;
-		node->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
-									  node->limit_offset);
+		node->bound = sort_plan_bound(&node->sort, &node->css);
 		node->ahead = index_source_next(node->source);
 	}
 	if (node->ahead == NULL || (node->bound > 0 && node->returned >= node->bound))
@@ -488,7 +486,7 @@ init_prefix(IncrementalState *node, TupleDesc desc)
 	node->prefix = palloc(node->nprefix * sizeof(GroupColumn));
 	for (int i = 0; i < node->nprefix; i++)
 	{
-		const KeyColumn *key = &node->keys[i];
+		const KeyColumn *key = &node->sort.keys[i];
 		Oid			equality = get_equality_op_for_ordering_op(key->sortop, NULL);
 
 		if (!OidIsValid(equality))
@@ -497,8 +495,8 @@ init_prefix(IncrementalState *node, TupleDesc desc)
 		node->last_attno = Max(node->last_attno, key->attno);
 	}
 	node->last_key_attno = node->last_attno;
-	for (int i = node->nprefix; i < node->nkeys; i++)
-		node->last_key_attno = Max(node->last_key_attno, node->keys[i].attno);
+	for (int i = node->nprefix; i < node->sort.nkeys; i++)
+		node->last_key_attno = Max(node->last_key_attno, node->sort.keys[i].attno);
 }
 
 static void
@@ -506,12 +504,10 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	IncrementalState *node = (IncrementalState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
-	int			distinct = gpusort_plan_distinct(cscan);
 
 	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
-	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	sort_plan_read(&node->sort, css);
 	node->nprefix = incremental_plan_prefix(cscan);
-	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	init_prefix(node, ExecGetResultType(outerPlanState(css)));
 	node->source = index_source_create(outerPlanState(css));
@@ -519,9 +515,9 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
 	css->ss.ps.ExecProcNode = incremental_exec;
-	if (distinct > 0)
+	if (node->sort.distinct > 0)
 	{
-		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(css)), node->keys, distinct);
+		node->filter = distinct_filter_create(css, &node->sort);
 		css->ss.ps.ExecProcNode = incremental_exec_distinct;
 	}
 }

@@ -82,7 +82,7 @@ incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	IncrementalState *node = (IncrementalState *) css;
 
-	explain_keys(css, node->keys, node->nkeys, node->nprefix, ancestors, es);
+	explain_keys(css, &node->sort, node->nprefix, ancestors, es);
 	if (!es->analyze)
 		return;
 	explain_groups(&node->batches, "Full-sort Groups", es);

@@ -27,10 +27,7 @@ typedef struct SortGroups
 typedef struct IncrementalState
 {
 	CustomScanState css;
-	KeyColumn  *keys;
-	int			nkeys;
-	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
-	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
+	SortPlan	sort;
 	int			nprefix;		/* leading sort columns by which the child's
 								 * rows are ordered */
 	DistinctFilter *filter;		/* drops duplicates; NULL without distinct

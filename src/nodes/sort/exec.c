@@ -30,7 +30,6 @@
 #include "nodes/base/plan_format.h"
 #include "nodes/base/rerun.h"
 #include "nodes/base/sort_count.h"
-#include "nodes/base/sort_limit.h"
 #include "nodes/sort/sort_state.h"
 #include "parallel/parallel.h"
 #include "scan/scan.h"
@@ -132,12 +131,6 @@ gpusort_node_init(void)
 	keys_slot_init();
 }
 
-static size_t
-gpusort_bound(GpuSortState *node)
-{
-	return sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count, node->limit_offset);
-}
-
 /* SortSpec.can_rerun */
 static bool
 gpusort_can_rerun(void *arg)
@@ -188,13 +181,13 @@ gpusort_run(GpuSortState *node)
 		SortSpec	spec = {0};
 
 		spec.desc = ExecGetResultType(outer);
-		spec.keys = node->keys;
-		spec.nkeys = node->nkeys;
+		spec.keys = node->sort.keys;
+		spec.nkeys = node->sort.nkeys;
 		spec.node = node->css.ss.ps.plan->plan_node_id;
 		spec.random_access = node->random_access;
 		spec.keys_only = node->keys_only;
-		spec.distinct = node->distinct;
-		spec.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
+		spec.distinct = node->sort.distinct;
+		spec.groups = node->sort.groups;
 		spec.can_rerun = gpusort_can_rerun;
 		spec.can_rerun_arg = outer;
 		/* reading the clock takes long compared with a sort of ten rows */
@@ -207,7 +200,7 @@ gpusort_run(GpuSortState *node)
 	estate->es_direction = ForwardScanDirection;
 	if (node->filter != NULL)
 		distinct_filter_reset(node->filter);
-	node->bound = gpusort_bound(node);
+	node->bound = sort_plan_bound(&node->sort, &node->css);
 	node->work_mem = work_mem;
 	node->hash_mem_multiplier = hash_mem_multiplier;
 	sorter_begin(node->sorter, &(SortBegin) {.bound = node->bound,.rows_expected = outer->plan->plan_rows});
@@ -333,12 +326,7 @@ gpusort_choose_exec(GpuSortState *node)
 		return;
 	}
 	if (node->filter == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
-
-		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(node)), node->keys, node->distinct);
-		MemoryContextSwitchTo(old);
-	}
+		node->filter = distinct_filter_create(&node->css, &node->sort);
 	ExecSetExecProcNode(&node->css.ss.ps, gpusort_exec_distinct);
 }
 
@@ -358,10 +346,10 @@ rows_suit_device(const GpuSortState *node)
 		return false;
 	facts.rows = outer->plan->plan_rows;
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(outer->plan->plan_width);
-	facts.keys = node->keys;
-	facts.nkeys = node->nkeys;
-	if (node->distinct > 0)
-		facts.groups = gpusort_plan_groups((CustomScan *) node->css.ss.ps.plan);
+	facts.keys = node->sort.keys;
+	facts.nkeys = node->sort.nkeys;
+	if (node->sort.distinct > 0)
+		facts.groups = node->sort.groups;
 	return sort_cost_prefers_device(&facts, 0, forced != NULL) && plan_can_rerun(outer, false);
 }
 
@@ -371,10 +359,7 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 	GpuSortState *node = (GpuSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
-	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
-	node->distinct = gpusort_plan_distinct(cscan);
-	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
-
+	sort_plan_read(&node->sort, css);
 	node->random_access =
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
@@ -382,8 +367,8 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 	page_source_init(&node->pages, outerPlanState(css));
 
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
-	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
-		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys) &&
+	node->keys_only = node->sort.limit_count == NULL && node->sort.limit_offset == NULL &&
+		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->sort.keys, node->sort.nkeys) &&
 		!rows_suit_device(node);
 	ExecInitResultSlot(&css->ss.ps, node->keys_only ? &keys_slot_ops : &TTSOpsMinimalTuple);
 	if (node->keys_only)
@@ -418,7 +403,7 @@ gpusort_rescan(CustomScanState *css)
 
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
 	if (outer->chgParam != NULL || !node->random_access ||
-		node->bound != gpusort_bound(node))
+		node->bound != sort_plan_bound(&node->sort, &node->css))
 	{
 		node->sort_done = false;
 		node->result = NULL;

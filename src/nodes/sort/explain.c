@@ -13,7 +13,7 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GpuSortState *node = (GpuSortState *) css;
 
-	explain_keys(css, node->keys, node->nkeys, 0, ancestors, es);
+	explain_keys(css, &node->sort, 0, ancestors, es);
 	if (es->analyze && node->sort_done)
 		explain_sort(css, node->sorter->report, node->keys_only, node->filter, es);
 }
@@ -23,7 +23,7 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	ParallelSortState *node = (ParallelSortState *) css;
 
-	explain_keys(css, node->keys, node->nkeys, 0, ancestors, es);
+	explain_keys(css, &node->sort, 0, ancestors, es);
 	if (!es->analyze || node->phase == PARALLEL_SORT_NEW)
 		return;
 	if (node->on_device)
@@ -32,6 +32,6 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		return;
 	}
 	ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
-	if (node->distinct > 0 && (node->merge != NULL || node->filter != NULL))
+	if (node->sort.distinct > 0 && (node->merge != NULL || node->filter != NULL))
 		explain_dropped("", 0, node->merge != NULL ? node->merge->dropped : 0, 0, node->filter, es);
 }

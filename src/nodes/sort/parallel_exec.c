@@ -44,7 +44,6 @@
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/base/rerun.h"
-#include "nodes/base/sort_limit.h"
 #include "nodes/feed/feed.h"
 #include "nodes/sort/sort_state.h"
 #include "optimizer/optimizer.h"
@@ -227,8 +226,8 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	facts.rows = Max(gather->plan.plan_rows, 2);
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(gather->plan.plan_width);
 	facts.bound = node->partial->bound;
-	facts.keys = node->keys;
-	facts.nkeys = node->nkeys;
+	facts.keys = node->sort.keys;
+	facts.nkeys = node->sort.nkeys;
 	facts.keys_only = node->keys_only;
 	if (node->partial->spec.distinct > 0)
 		facts.groups = node->partial->spec.groups > 0 ? node->partial->spec.groups : facts.rows;
@@ -325,8 +324,7 @@ parallel_sort_start(ParallelSortState *node)
 	bool		launched;
 	bool		own;
 
-	node->partial->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
-										   node->limit_offset);
+	node->partial->bound = sort_plan_bound(&node->sort, &node->css);
 	node->on_device = false;
 	node->partial->spec.keys_only = false;
 	launched = parallel_sort_open_device_job(node);
@@ -366,7 +364,7 @@ parallel_sort_start(ParallelSortState *node)
 	{
 		/* a ring has rows only after the barrier */
 		const CommonKeyRange *common_range = exchange_common_range(node->partial->exchange,
-																   node->keys, node->nkeys);
+																   node->sort.keys, node->sort.nkeys);
 
 		if (own)
 			sources[node->nstreams++] = block_source_own(&node->partial->spec, common_range,
@@ -527,7 +525,7 @@ parallel_sort_exec_distinct(PlanState *pstate)
 static inline TupleTableSlot *
 exec_any(PlanState *pstate)
 {
-	return ((ParallelSortState *) pstate)->distinct > 0 ? parallel_sort_exec_distinct(pstate) :
+	return ((ParallelSortState *) pstate)->sort.distinct > 0 ? parallel_sort_exec_distinct(pstate) :
 		parallel_sort_exec(pstate);
 }
 
@@ -570,7 +568,7 @@ phase_has_duplicates(const ParallelSortState *node)
 	ParallelSortPhase phase = node->phase == PARALLEL_SORT_RESUME ? node->resume_phase : node->phase;
 	const PartialSortState *partial = node->partial;
 
-	if (node->distinct == 0)
+	if (node->sort.distinct == 0)
 		return false;
 	/* a second run returns the duplicates of the first one again */
 	if (partial->spec.distinct == 0)
@@ -587,17 +585,12 @@ choose_exec(ParallelSortState *node)
 
 	node->filters = phase_has_duplicates(node);
 	if (node->filters && node->filter == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(pstate->state->es_query_cxt);
-
-		node->filter = distinct_filter_create(ExecGetResultType(outerPlanState(node)), node->keys, node->distinct);
-		MemoryContextSwitchTo(old);
-	}
+		node->filter = distinct_filter_create(&node->css, &node->sort);
 	if (pstate->ps_ProjInfo == NULL)
 		ExecSetExecProcNode(pstate, node->filters ? parallel_sort_exec_distinct :
 							node->phase == PARALLEL_SORT_MERGE ? parallel_sort_exec_merge :
 							node->phase == PARALLEL_SORT_DEVICE ? parallel_sort_exec_device :
-							node->distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec);
+							node->sort.distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec);
 }
 
 /* The next row with the projection of the Gather Merge that this node replaces. */
@@ -621,17 +614,14 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 	TupleDesc	desc;
 
-	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
-	node->distinct = gpusort_plan_distinct(cscan);
-	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
-
+	sort_plan_read(&node->sort, css);
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	node->gather = castNode(GatherState, outerPlanState(css));
 	node->partial = partial_sort_of_gather(node->gather);
 	desc = ExecGetResultType(outerPlanState(css));
-	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
-		keys_only_possible(desc, node->keys, node->nkeys);
+	node->keys_only = node->sort.limit_count == NULL && node->sort.limit_offset == NULL &&
+		keys_only_possible(desc, node->sort.keys, node->sort.nkeys);
 	node->cxt = AllocSetContextCreate(estate->es_query_cxt, "GpuSort merge",
 									  ALLOCSET_DEFAULT_SIZES);
 
@@ -641,7 +631,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	{
 		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
 		node->row_slot = css->ss.ps.ps_ResultTupleSlot;
-		css->ss.ps.ExecProcNode = node->distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec;
+		css->ss.ps.ExecProcNode = node->sort.distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec;
 	}
 	else
 	{

@@ -15,15 +15,11 @@
 typedef struct GpuSortState
 {
 	CustomScanState css;
-	KeyColumn  *keys;
-	int			nkeys;
-	int			distinct;		/* of gpusort_plan_distinct() */
+	SortPlan	sort;
 	bool		random_access;	/* the parent rewinds, marks, reads backward */
 	bool		keys_only;		/* returned rows are made from normalized keys */
 	bool		sort_done;
 	size_t		bound;			/* rows wanted of the last sort; 0: all */
-	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
-	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
 	int			work_mem;		/* setting when the last sort began */
 	double		hash_mem_multiplier;	/* setting when the last sort began */
 	Sorter	   *sorter;			/* NULL until the first row is asked for */
@@ -51,10 +47,7 @@ typedef enum ParallelSortPhase
 typedef struct ParallelSortState
 {
 	CustomScanState css;
-	KeyColumn  *keys;
-	int			nkeys;
-	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
-	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
+	SortPlan	sort;
 	GatherState *gather;
 	PartialSortState *partial;
 	ParallelSortPhase phase;
@@ -65,7 +58,6 @@ typedef struct ParallelSortState
 	bool		device_failed;	/* the device failed and is not tried again */
 	bool		on_device;		/* rows came from the device last time */
 	ReturnedRows returned;		/* rows returned before a device failed */
-	int			distinct;		/* of gpusort_plan_distinct() */
 	bool		keys_only;		/* rows can be made of their keys */
 	bool		filters;		/* this phase's rows pass the filter */
 	DistinctFilter *filter;		/* NULL until it is needed */

@@ -41,7 +41,7 @@ sorted_input_count(PlanState *ps, uint64 *rows)
 {
 	GpuSortState *node = sorted_node(ps);
 
-	if (node == NULL || node->distinct > 0 || node->bound > 0)
+	if (node == NULL || node->sort.distinct > 0 || node->bound > 0)
 		return false;
 	*rows = node->sorter->report->rows;
 	return true;
@@ -95,9 +95,9 @@ sorted_input_skip_values(PlanState *ps, AttrNumber attno, uint64 *nulls)
 	uint64		rows;
 
 	*nulls = 0;
-	if (parallel != NULL && parallel->distinct == 1 && parallel->keys[0].attno == attno)
+	if (parallel != NULL && parallel->sort.distinct == 1 && parallel->sort.keys[0].attno == attno)
 		return skip_merged_values(parallel, attno, nulls);
-	if (node == NULL || node->distinct != 1 || node->keys[0].attno != attno)
+	if (node == NULL || node->sort.distinct != 1 || node->sort.keys[0].attno != attno)
 		return 0;
 	rows = sorted_input_ahead(ps, &all);
 	if (rows == 0)
