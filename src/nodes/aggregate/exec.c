@@ -91,8 +91,7 @@ typedef struct AggregateState
 	AggState   *agg;
 	PlanState  *outer;
 	int			ngroup;			/* columns of a group */
-	int			ncolumns;		/* these and the order columns that are compared */
-	GroupColumn *columns;
+	GroupColumns *columns;		/* these and the order columns that are compared */
 	AttrNumber	last_attno;		/* last column of the child that is used */
 	ColumnReader *reader;		/* reads the used columns; NULL: not possible */
 	bool		evaluates;		/* expressions or functions need tmpcontext */
@@ -503,14 +502,6 @@ count_values(AggregateState *node)
 		node->outer->instrument->tuplecount += rows;
 }
 
-/* Keeps the values of columns from this one on. */
-static pg_attribute_always_inline void
-keep_columns(AggregateState *node, const TupleTableSlot *row, int from)
-{
-	for (int i = from; i < node->ncolumns; i++)
-		group_column_keep(&node->columns[i], row, node->css.ss.ps.state->es_query_cxt);
-}
-
 /* Keeps the first row of a group for the projection. */
 static void
 keep_first_row(AggregateState *node, TupleTableSlot *row)
@@ -555,14 +546,15 @@ aggregate_begin_group(AggregateState *node)
 static void
 take_group(AggregateState *node, TupleTableSlot *row)
 {
-	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+	GroupColumns *columns = node->columns;
 	int			ngroup = node->ngroup;
+	int			ncolumns = columns->n;
 	int			first = ngroup;
 
 	if (node->set != NULL)
 		ordered_set_begin_group(node->set, true, sorted_input_stays(node->outer));
 	keep_first_row(node, row);
-	keep_columns(node, row, 0);
+	group_columns_keep(columns, row, 0);
 	node->pending = NULL;
 	for (;;)
 	{
@@ -572,13 +564,13 @@ take_group(AggregateState *node, TupleTableSlot *row)
 		row = aggregate_next_row(node);
 		if (row == NULL)
 			break;
-		first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
+		first = group_columns_first_difference(columns, ncolumns, row);
 		if (first < ngroup)
 		{
 			node->pending = row;
 			break;
 		}
-		keep_columns(node, row, first);
+		group_columns_keep(columns, row, first);
 	}
 }
 
@@ -589,12 +581,12 @@ take_group(AggregateState *node, TupleTableSlot *row)
 static void
 take_wanted_values(AggregateState *node, TupleTableSlot *row, uint64 rows)
 {
-	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+	GroupColumns *columns = node->columns;
 	uint64		nulls = 0;
 	int			first = 0;
 
 	ordered_set_begin_group(node->set, false, false);
-	keep_columns(node, row, 0);
+	group_columns_keep(columns, row, 0);
 	node->ended = true;
 	for (bool found = false; row != NULL;)
 	{
@@ -618,8 +610,8 @@ take_wanted_values(AggregateState *node, TupleTableSlot *row, uint64 rows)
 		row = aggregate_next_row(node);
 		if (row == NULL)
 			break;
-		first = group_columns_first_difference(node->columns, node->ncolumns, row, scratch);
-		keep_columns(node, row, first);
+		first = group_columns_first_difference(columns, columns->n, row);
+		group_columns_keep(columns, row, first);
 	}
 	if (nulls == rows)
 		ordered_set_find_wanted(node->set, 0, node->agg->ss.ps.ps_ExprContext);
@@ -842,7 +834,7 @@ init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
 
 /* The columns that are compared: those of groups, then those by which a DISTINCT or mode() has its input. */
 static void
-init_columns(AggregateState *node, TupleDesc desc)
+init_columns(AggregateState *node)
 {
 	const Agg  *agg = node->format.agg;
 	int			norder = node->set != NULL && ordered_set_has_mode(node->set) ? 1 : 0;
@@ -851,21 +843,18 @@ init_columns(AggregateState *node, TupleDesc desc)
 		norder = Max(norder, node->transitions[i].distinct);
 	Assert(norder <= node->format.norder);
 	node->ngroup = agg->numCols;
-	node->ncolumns = node->ngroup + norder;
-	node->columns = palloc(node->ncolumns * sizeof(GroupColumn));
+	node->columns = group_columns_create(&node->css, node->ngroup + norder);
 	for (int i = 0; i < node->ngroup; i++)
-		group_column_init(&node->columns[i], agg->grpColIdx[i], agg->grpOperators[i], agg->grpCollations[i], desc);
+		group_columns_add(node->columns, agg->grpColIdx[i], agg->grpOperators[i], agg->grpCollations[i]);
 	for (int i = 0; i < norder; i++)
 	{
 		const ComparedColumn *column = &node->format.order[i];
 
-		group_column_init(&node->columns[node->ngroup + i], column->attno, column->equality, column->collation,
-						  desc);
+		group_columns_add(node->columns, column->attno, column->equality, column->collation);
 	}
-	for (int i = 0; i < node->ncolumns; i++)
-		use_column(node, node->columns[i].attno);
+	use_column(node, node->columns->last_attno);
 	if (node->set != NULL && ordered_set_has_mode(node->set))
-		ordered_set_compared(node->set, &node->columns[node->ngroup]);
+		ordered_set_compared(node->set, &node->columns->columns[node->ngroup]);
 }
 
 /* The column whose DISTINCT values are counted, if there is one group and nothing else is computed; otherwise 0. */
@@ -894,8 +883,8 @@ init_reader(AggregateState *node, TupleDesc desc)
 	int			n = 0;
 	int			att = -1;
 
-	for (int i = 0; i < node->ncolumns; i++)
-		used = bms_add_member(used, node->columns[i].attno - 1);
+	for (int i = 0; i < node->columns->n; i++)
+		used = bms_add_member(used, node->columns->columns[i].attno - 1);
 	for (int i = 0; i < node->ntransitions; i++)
 	{
 		if (node->transitions[i].att != 0)
@@ -940,7 +929,7 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	for (int i = 0; i < agg->numtrans; i++)
 		node->only_wanted &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
 	node->counted = counted_column(node);
-	init_columns(node, desc);
+	init_columns(node);
 	init_reader(node, desc);
 	node->first_row_used = has_group_columns((Node *) node->format.agg->plan.targetlist, NULL) ||
 		has_group_columns((Node *) node->format.agg->plan.qual, NULL);

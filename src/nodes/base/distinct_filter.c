@@ -4,33 +4,18 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
-#include "executor/executor.h"
 #include "nodes/base/distinct_filter.h"
 #include "nodes/base/group_compare.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 DistinctFilter *
 distinct_filter_create(const CustomScanState *css, const SortPlan *sort)
 {
-	TupleDesc	desc = ExecGetResultType(outerPlanState(css));
 	MemoryContext old = MemoryContextSwitchTo(css->ss.ps.state->es_query_cxt);
-	DistinctFilter *filter = palloc0(offsetof(DistinctFilter, columns) + sort->distinct * sizeof(GroupColumn));
+	DistinctFilter *filter = palloc0(sizeof(DistinctFilter));
 
-	filter->cxt = CurrentMemoryContext;
-	filter->scratch = AllocSetContextCreate(CurrentMemoryContext, "GpuSort duplicates", ALLOCSET_SMALL_SIZES);
-	filter->ncolumns = sort->distinct;
-	for (int i = 0; i < sort->distinct; i++)
-	{
-		const KeyColumn *key = &sort->keys[i];
-		Oid			equality = get_equality_op_for_ordering_op(key->sortop, NULL);
-
-		if (!OidIsValid(equality))
-			elog(ERROR, "missing equality operator for ordering operator %u", key->sortop);
-		group_column_init(&filter->columns[i], key->attno, equality, key->collation, desc);
-		filter->last_attno = Max(filter->last_attno, key->attno);
-	}
+	filter->columns = group_columns_create(css, sort->distinct);
+	group_columns_add_keys(filter->columns, sort->keys, sort->distinct);
 	MemoryContextSwitchTo(old);
 	return filter;
 }
@@ -45,15 +30,15 @@ distinct_filter_reset(DistinctFilter *filter)
 bool
 distinct_filter_pass(DistinctFilter *filter, TupleTableSlot *row)
 {
-	slot_getsomeattrs(row, filter->last_attno);
-	if (filter->begun &&
-		group_columns_first_difference(filter->columns, filter->ncolumns, row, filter->scratch) == filter->ncolumns)
+	GroupColumns *columns = filter->columns;
+
+	slot_getsomeattrs(row, columns->last_attno);
+	if (filter->begun && group_columns_first_difference(columns, columns->n, row) == columns->n)
 	{
 		filter->dropped++;
 		return false;
 	}
-	for (int i = 0; i < filter->ncolumns; i++)
-		group_column_keep(&filter->columns[i], row, filter->cxt);
+	group_columns_keep(columns, row, 0);
 	filter->begun = true;
 	return true;
 }

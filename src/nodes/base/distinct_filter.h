@@ -19,11 +19,7 @@ typedef struct DistinctFilter
 	uint64		dropped;		/* rows that did not pass */
 	bool		begun;			/* the columns have the values of the last row
 								 * that has passed */
-	AttrNumber	last_attno;		/* greatest column number */
-	MemoryContext cxt;
-	MemoryContext scratch;
-	int			ncolumns;
-	GroupColumn columns[FLEXIBLE_ARRAY_MEMBER];
+	GroupColumns *columns;
 } DistinctFilter;
 
 /* Creates a filter of the rows that a sort's child returns. */

@@ -15,7 +15,7 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "fmgr.h"
+#include "executor/executor.h"
 #include "nodes/base/group_column.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
@@ -52,18 +52,43 @@ bytes_decide_equality(Oid equality, Oid collation)
 	}
 }
 
-void
-group_column_init(GroupColumn *column, AttrNumber attno, Oid equality, Oid collation, TupleDesc desc)
+GroupColumns *
+group_columns_create(const CustomScanState *css, int most)
 {
-	Form_pg_attribute att = TupleDescAttr(desc, attno - 1);
+	GroupColumns *columns = palloc0(offsetof(GroupColumns, columns) + most * sizeof(GroupColumn));
 
-	memset(column, 0, sizeof(*column));
+	columns->cxt = css->ss.ps.state->es_query_cxt;
+	columns->scratch = css->ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+	columns->desc = ExecGetResultType(outerPlanState(css));
+	return columns;
+}
+
+void
+group_columns_add(GroupColumns *columns, AttrNumber attno, Oid equality, Oid collation)
+{
+	GroupColumn *column = &columns->columns[columns->n++];
+	Form_pg_attribute att = TupleDescAttr(columns->desc, attno - 1);
+
+	columns->last_attno = Max(columns->last_attno, attno);
 	column->attno = attno;
 	column->typlen = att->attlen;
 	column->typbyval = att->attbyval;
 	column->collation = collation;
 	column->bytes_decide = bytes_decide_equality(equality, collation);
 	fmgr_info(get_opcode(equality), &column->equal);
+}
+
+void
+group_columns_add_keys(GroupColumns *columns, const KeyColumn *keys, int nkeys)
+{
+	for (int i = 0; i < nkeys; i++)
+	{
+		Oid			equality = get_equality_op_for_ordering_op(keys[i].sortop, NULL);
+
+		if (!OidIsValid(equality))
+			elog(ERROR, "missing equality operator for ordering operator %u", keys[i].sortop);
+		group_columns_add(columns, keys[i].attno, equality, keys[i].collation);
+	}
 }
 
 static inline bool
@@ -93,8 +118,9 @@ same_value_bytes(const GroupColumn *column, Datum value, bool *known)
 }
 
 bool
-group_column_compare(GroupColumn *column, Datum value, MemoryContext scratch)
+group_column_compare(GroupColumns *columns, int i, Datum value)
 {
+	GroupColumn *column = &columns->columns[i];
 	bool		known = column->bytes_decide;
 	bool		equal;
 	MemoryContext old;
@@ -103,10 +129,10 @@ group_column_compare(GroupColumn *column, Datum value, MemoryContext scratch)
 		return true;
 	if (known)
 		return false;
-	old = MemoryContextSwitchTo(scratch);
+	old = MemoryContextSwitchTo(columns->scratch);
 	equal = DatumGetBool(FunctionCall2Coll(&column->equal, column->collation, column->value, value));
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(scratch);
+	MemoryContextReset(columns->scratch);
 	return equal;
 }
 

@@ -7,10 +7,11 @@
 
 #include "postgres.h"
 
-#include "executor/tuptable.h"
 #include "fmgr.h"
+#include "key/key.h"
+#include "nodes/execnodes.h"
 
-/* A column, with the value of an earlier row. */
+/* A column of the child's rows, with the value of an earlier row. */
 typedef struct GroupColumn
 {
 	AttrNumber	attno;			/* column of the child, from 1 */
@@ -25,13 +26,28 @@ typedef struct GroupColumn
 	Size		room;			/* bytes allocated for copy */
 } GroupColumn;
 
-extern void group_column_init(GroupColumn *column, AttrNumber attno, Oid equality, Oid collation,
-							  TupleDesc desc);
+/* The columns by which a node divides its child's rows into groups. */
+typedef struct GroupColumns
+{
+	MemoryContext cxt;			/* memory of kept values */
+	MemoryContext scratch;		/* of comparisons, which reset it */
+	TupleDesc	desc;			/* of the child's rows */
+	AttrNumber	last_attno;		/* greatest column number */
+	int			n;
+	GroupColumn columns[FLEXIBLE_ARRAY_MEMBER];
+} GroupColumns;
 
-/* Is the value equal to the kept one?  Neither is NULL.  Resets scratch if it is used. */
-extern bool group_column_compare(GroupColumn *column, Datum value, MemoryContext scratch);
+/* Prepares up to this number of columns, in the current memory context; comparisons use the node's ExprContext. */
+extern GroupColumns *group_columns_create(const CustomScanState *css, int most);
 
-/* Copies a value, which is not NULL, to memory in cxt. */
+/* Adds a column, or those of sort keys. */
+extern void group_columns_add(GroupColumns *columns, AttrNumber attno, Oid equality, Oid collation);
+extern void group_columns_add_keys(GroupColumns *columns, const KeyColumn *keys, int nkeys);
+
+/* Is the value equal to the kept one of this column?  Neither is NULL. */
+extern bool group_column_compare(GroupColumns *columns, int i, Datum value);
+
+/* Copies a value, which is not NULL. */
 extern void group_column_keep_by_reference(GroupColumn *column, Datum value, MemoryContext cxt);
 
 #endif							/* GPUSORT_NODES_BASE_GROUP_COLUMN_H */

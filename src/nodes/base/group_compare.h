@@ -9,10 +9,11 @@
 
 #include "nodes/base/group_column.h"
 
-/* Is the row's value the kept one?  The slot is deformed.  Resets scratch if it is used. */
+/* Is the row's value in this column the kept one?  The slot is deformed. */
 static pg_attribute_always_inline bool
-group_column_equals(GroupColumn *column, const TupleTableSlot *row, MemoryContext scratch)
+group_column_equals(GroupColumns *columns, int i, const TupleTableSlot *row)
 {
+	const GroupColumn *column = &columns->columns[i];
 	Datum		value = row->tts_values[column->attno - 1];
 
 	if (unlikely(row->tts_isnull[column->attno - 1] || column->isnull))
@@ -24,20 +25,27 @@ group_column_equals(GroupColumn *column, const TupleTableSlot *row, MemoryContex
 		if (column->bytes_decide)
 			return false;
 	}
-	return group_column_compare(column, value, scratch);
+	return group_column_compare(columns, i, value);
 }
 
-/* Keeps the row's value, which its slot may forget.  The slot is deformed. */
-static inline void
-group_column_keep(GroupColumn *column, const TupleTableSlot *row, MemoryContext cxt)
+/* Keeps the row's values of columns from this one on, which its slot may forget.  The slot is deformed. */
+static pg_attribute_always_inline void
+group_columns_keep(GroupColumns *columns, const TupleTableSlot *row, int from)
 {
-	column->isnull = row->tts_isnull[column->attno - 1];
-	if (column->isnull)
-		return;
-	if (column->typbyval)
-		column->value = row->tts_values[column->attno - 1];
-	else
-		group_column_keep_by_reference(column, row->tts_values[column->attno - 1], cxt);
+	int			n = columns->n;
+
+	for (int i = from; i < n; i++)
+	{
+		GroupColumn *column = &columns->columns[i];
+
+		column->isnull = row->tts_isnull[column->attno - 1];
+		if (column->isnull)
+			continue;
+		if (column->typbyval)
+			column->value = row->tts_values[column->attno - 1];
+		else
+			group_column_keep_by_reference(column, row->tts_values[column->attno - 1], columns->cxt);
+	}
 }
 
 /*
@@ -45,11 +53,11 @@ group_column_keep(GroupColumn *column, const TupleTableSlot *row, MemoryContext 
  * is none.  The slot is deformed.
  */
 static pg_attribute_always_inline int
-group_columns_first_difference(GroupColumn *columns, int n, const TupleTableSlot *row, MemoryContext scratch)
+group_columns_first_difference(GroupColumns *columns, int n, const TupleTableSlot *row)
 {
 	int			first = 0;
 
-	while (first < n && group_column_equals(&columns[first], row, scratch))
+	while (first < n && group_column_equals(columns, first, row))
 		first++;
 	return first;
 }

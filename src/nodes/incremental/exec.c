@@ -42,7 +42,6 @@
 #include "nodes/incremental/incremental_state.h"
 #include "scan/scan.h"
 #include "settings.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* With this number of rows a batch ends when its current group ends. */
@@ -178,21 +177,20 @@ group_batch_sort(GroupBatch *batch, bool last_too)
 static void
 keep_prefix(IncrementalState *node, TupleTableSlot *row)
 {
-	slot_getsomeattrs(row, node->last_attno);
-	for (int i = 0; i < node->nprefix; i++)
-		group_column_keep(&node->prefix[i], row, node->css.ss.ps.state->es_query_cxt);
+	slot_getsomeattrs(row, node->prefix->last_attno);
+	group_columns_keep(node->prefix, row, 0);
 }
 
 /* Does the row belong to the current group?  The last prefix column changes most often. */
 static pg_attribute_always_inline bool
 in_group(IncrementalState *node, TupleTableSlot *row)
 {
-	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+	GroupColumns *prefix = node->prefix;
 
-	slot_getsomeattrs(row, node->last_attno);
-	for (int i = node->nprefix - 1; i >= 0; i--)
+	slot_getsomeattrs(row, prefix->last_attno);
+	for (int i = prefix->n - 1; i >= 0; i--)
 	{
-		if (!group_column_equals(&node->prefix[i], row, scratch))
+		if (!group_column_equals(prefix, i, row))
 			return false;
 	}
 	return true;
@@ -481,25 +479,6 @@ incremental_exec_distinct(PlanState *pstate)
  */
 
 static void
-init_prefix(IncrementalState *node, TupleDesc desc)
-{
-	node->prefix = palloc(node->nprefix * sizeof(GroupColumn));
-	for (int i = 0; i < node->nprefix; i++)
-	{
-		const KeyColumn *key = &node->sort.keys[i];
-		Oid			equality = get_equality_op_for_ordering_op(key->sortop, NULL);
-
-		if (!OidIsValid(equality))
-			elog(ERROR, "missing equality operator for ordering operator %u", key->sortop);
-		group_column_init(&node->prefix[i], key->attno, equality, key->collation, desc);
-		node->last_attno = Max(node->last_attno, key->attno);
-	}
-	node->last_key_attno = node->last_attno;
-	for (int i = node->nprefix; i < node->sort.nkeys; i++)
-		node->last_key_attno = Max(node->last_key_attno, node->sort.keys[i].attno);
-}
-
-static void
 incremental_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	IncrementalState *node = (IncrementalState *) css;
@@ -509,7 +488,10 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	sort_plan_read(&node->sort, css);
 	node->nprefix = incremental_plan_prefix(cscan);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
-	init_prefix(node, ExecGetResultType(outerPlanState(css)));
+	node->prefix = group_columns_create(css, node->nprefix);
+	group_columns_add_keys(node->prefix, node->sort.keys, node->nprefix);
+	for (int i = 0; i < node->sort.nkeys; i++)
+		node->last_key_attno = Max(node->last_key_attno, node->sort.keys[i].attno);
 	node->source = index_source_create(outerPlanState(css));
 
 	Assert(css->ss.ps.ps_ProjInfo == NULL);

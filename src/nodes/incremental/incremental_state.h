@@ -28,12 +28,11 @@ typedef struct IncrementalState
 {
 	CustomScanState css;
 	SortPlan	sort;
-	int			nprefix;		/* leading sort columns by which the child's
-								 * rows are ordered */
 	DistinctFilter *filter;		/* drops duplicates; NULL without distinct
 								 * columns */
-	GroupColumn *prefix;		/* values of these columns in the current group */
-	AttrNumber	last_attno;		/* greatest column number of the prefix */
+	int			nprefix;		/* leading sort columns by which the child's
+								 * rows are ordered */
+	GroupColumns *prefix;		/* these columns, of the current group */
 	AttrNumber	last_key_attno; /* greatest column number of the sort columns */
 
 	IndexSource *source;		/* the child's rows */

@@ -98,7 +98,7 @@ typedef struct MergedJoin
 
 	/* the last group */
 	InnerGroup	group;
-	GroupColumn *group_key;		/* by outer columns */
+	GroupColumns *group_key;	/* by outer columns */
 	int64		group_int;		/* the key, if it is one integer */
 	bool		begun;			/* a row of the inner side was read */
 	ArrayResult *array;			/* the inner rows; NULL: no array */
@@ -180,8 +180,7 @@ meets_last_group(MergedJoin *node, bool one_int)
 		return false;
 	if (one_int)
 		return node->outer_int == node->group_int;
-	return group_columns_first_difference(node->group_key, node->nkeys, node->outer,
-										  node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory) == node->nkeys;
+	return group_columns_first_difference(node->group_key, node->nkeys, node->outer) == node->nkeys;
 }
 
 /*
@@ -191,18 +190,16 @@ meets_last_group(MergedJoin *node, bool one_int)
 static pg_attribute_always_inline bool
 inner_meets_group(MergedJoin *node, bool one_int)
 {
-	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
-
 	if (one_int || !node->same_types)
 		return compare_rows(node, one_int) == 0;
 	for (int i = 0; i < node->nkeys; i++)
 	{
-		GroupColumn *column = &node->group_key[i];
+		const GroupColumn *column = &node->group_key->columns[i];
 		Datum		value = node->inner->tts_values[node->keys[i].merge.inner - 1];
 
 		if (column->typbyval && column->value == value)
 			continue;
-		if ((column->typbyval && column->bytes_decide) || !group_column_compare(column, value, scratch))
+		if ((column->typbyval && column->bytes_decide) || !group_column_compare(node->group_key, i, value))
 			return false;
 	}
 	return true;
@@ -380,10 +377,7 @@ begin_inner_group(MergedJoin *node, bool one_int)
 	if (one_int)
 		node->group_int = node->outer_int;
 	else
-	{
-		for (int i = 0; i < node->nkeys; i++)
-			group_column_keep(&node->group_key[i], node->outer, node->css.ss.ps.state->es_query_cxt);
-	}
+		group_columns_keep(node->group_key, node->outer, 0);
 	if (node->array != NULL)
 		node->group.first = node->array->pos - 1;
 	else
@@ -626,12 +620,10 @@ prepare_comparator(JoinKey *key)
 static void
 init_keys(MergedJoin *node)
 {
-	TupleDesc	desc = ExecGetResultType(outerPlanState(node));
-
 	node->same_types = true;
 	node->nkeys = list_length(node->join->mergeclauses);
 	node->keys = palloc0(node->nkeys * sizeof(JoinKey));
-	node->group_key = palloc(node->nkeys * sizeof(GroupColumn));
+	node->group_key = group_columns_create(&node->css, node->nkeys);
 	for (int i = 0; i < node->nkeys; i++)
 	{
 		JoinKey    *key = &node->keys[i];
@@ -646,8 +638,7 @@ init_keys(MergedJoin *node)
 		if (!OidIsValid(equality))
 			elog(ERROR, "missing equality operator of type %u in operator family %u", key->merge.outer_type,
 				 key->merge.opfamily);
-
-		group_column_init(&node->group_key[i], key->merge.outer, equality, key->merge.collation, desc);
+		group_columns_add(node->group_key, key->merge.outer, equality, key->merge.collation);
 		node->last_outer = Max(node->last_outer, key->merge.outer);
 		node->last_inner = Max(node->last_inner, key->merge.inner);
 	}

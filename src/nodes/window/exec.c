@@ -56,9 +56,8 @@ typedef struct WindowState
 	const WindowAgg *window;	/* the replaced node */
 	int			nfunctions;
 	WindowFunction *functions;
-	GroupColumn *columns;		/* of the partition, then of the order */
-	int			ncompared;		/* columns that matter for the functions */
-	AttrNumber	last_attno;		/* greatest column number among them */
+	GroupColumns *columns;		/* of the partition, then of the order if the functions
+								 * depend on it */
 	ExprState  *run_condition;	/* NULL: none */
 	ExprState  *filter;			/* the node's qual; NULL: none */
 	TupleTableSlot *values;		/* the functions' values */
@@ -82,7 +81,7 @@ typedef struct WindowState
 	Tuplestorestate *store;		/* rows of the current partition; NULL until needed */
 	TupleTableSlot *stored;		/* the current row */
 	TupleTableSlot *stored_peer;	/* a row behind it */
-	GroupColumn *store_columns; /* of the partition, with the values of its first row */
+	GroupColumns *store_columns;	/* of the partition, with the values of its first row */
 	TupleTableSlot *pending;	/* the child's row that begins the next partition; NULL */
 } WindowState;
 
@@ -93,20 +92,18 @@ typedef struct WindowState
 
 /*
  * Number of the first compared column in which the child's row differs from the row
- * before; ncompared if there is none.  Keeps the row's values.
+ * before; the number of columns if there is none.  Keeps the row's values.
  */
 static pg_attribute_always_inline int
 first_difference(WindowState *node, TupleTableSlot *row)
 {
-	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
-	int			n = node->ncompared;
+	GroupColumns *columns = node->columns;
 	int			first = 0;
 
-	slot_getsomeattrs(row, node->last_attno);
+	slot_getsomeattrs(row, columns->last_attno);
 	if (likely(node->begun))
-		first = group_columns_first_difference(node->columns, n, row, scratch);
-	for (int i = first; i < n; i++)
-		group_column_keep(&node->columns[i], row, node->css.ss.ps.state->es_query_cxt);
+		first = group_columns_first_difference(columns, columns->n, row);
+	group_columns_keep(columns, row, first);
 	return first;
 }
 
@@ -117,12 +114,10 @@ first_difference(WindowState *node, TupleTableSlot *row)
 
 /* Does the row have the values of the first n columns? */
 static bool
-same_columns(WindowState *node, GroupColumn *columns, int n, TupleTableSlot *row)
+same_columns(GroupColumns *columns, int n, TupleTableSlot *row)
 {
-	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
-
-	slot_getsomeattrs(row, node->last_attno);
-	return group_columns_first_difference(columns, n, row, scratch) == n;
+	slot_getsomeattrs(row, columns->last_attno);
+	return group_columns_first_difference(columns, n, row) == n;
 }
 
 /*
@@ -148,7 +143,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 			break;
 		}
 		sorted_input_peek(outer, end, node->following);
-		if (!same_columns(node, node->columns, ncolumns, node->following))
+		if (!same_columns(node->columns, ncolumns, node->following))
 			break;
 		same = end + 1;
 		step *= 2;
@@ -158,7 +153,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 		int64		middle = same + (end - same) / 2;
 
 		sorted_input_peek(outer, middle, node->following);
-		if (same_columns(node, node->columns, ncolumns, node->following))
+		if (same_columns(node->columns, ncolumns, node->following))
 			same = middle + 1;
 		else
 			end = middle;
@@ -184,15 +179,14 @@ jump(WindowState *node)
 static void
 store_partition(WindowState *node)
 {
-	MemoryContext cxt = node->css.ss.ps.state->es_query_cxt;
+	GroupColumns *columns = node->store_columns;
 	TupleTableSlot *row = node->pending;
-	int			n = node->window->partNumCols;
 	int64		rows = 0;
 
 	ExecClearTuple(node->stored);
 	if (node->store == NULL)
 	{
-		MemoryContext old = MemoryContextSwitchTo(cxt);
+		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 
 		node->store = tuplestore_begin_heap(false, false, work_mem);
 		/* the second pointer reads the rest of a peer group */
@@ -201,16 +195,15 @@ store_partition(WindowState *node)
 	}
 	else
 		tuplestore_clear(node->store);
-	slot_getsomeattrs(row, node->last_attno);
-	for (int i = 0; i < n; i++)
-		group_column_keep(&node->store_columns[i], row, cxt);
+	slot_getsomeattrs(row, columns->last_attno);
+	group_columns_keep(columns, row, 0);
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
 		tuplestore_puttupleslot(node->store, row);
 		rows++;
 		row = ExecProcNode(outerPlanState(node));
-	} while (!TupIsNull(row) && same_columns(node, node->store_columns, n, row));
+	} while (!TupIsNull(row) && same_columns(columns, columns->n, row));
 	node->pending = TupIsNull(row) ? NULL : row;
 	node->counters[WINDOW_PARTITION_ROWS] = rows;
 }
@@ -224,7 +217,7 @@ count_stored_peers(WindowState *node)
 	tuplestore_copy_read_pointer(node->store, 0, 1);
 	tuplestore_select_read_pointer(node->store, 1);
 	while (tuplestore_gettupleslot(node->store, true, false, node->stored_peer) &&
-		   same_columns(node, node->columns, node->ncompared, node->stored_peer))
+		   same_columns(node->columns, node->columns->n, node->stored_peer))
 	{
 		CHECK_FOR_INTERRUPTS();
 		rows++;
@@ -279,7 +272,7 @@ count_ahead(WindowState *node, bool new_partition)
 	}
 	if (node->needs_peers_end)
 		counters[WINDOW_PEERS_END] = counters[WINDOW_ROW_NUMBER] +
-			(node->ahead == AHEAD_IN_SORT ? count_same_ahead(node, rows, node->ncompared) : count_stored_peers(node));
+			(node->ahead == AHEAD_IN_SORT ? count_same_ahead(node, rows, node->columns->n) : count_stored_peers(node));
 }
 
 /* ------------------------------------------------------------------------
@@ -313,7 +306,7 @@ count_row(WindowState *node, TupleTableSlot *row, bool needs_ahead)
 		return;
 	}
 	counters[WINDOW_ROW_NUMBER]++;
-	if (first < node->ncompared)
+	if (first < node->columns->n)
 	{
 		counters[WINDOW_RANK] = counters[WINDOW_ROW_NUMBER];
 		counters[WINDOW_DENSE_RANK]++;
@@ -430,11 +423,11 @@ window_exec_with_ahead(PlanState *pstate)
 	return window_exec_as(pstate, true);
 }
 
-/* Reads the functions, and sets what they depend on. */
-static void
+/* Reads the functions, and sets what they depend on.  Do they depend on peer groups? */
+static bool
 init_functions(WindowState *node, const List *functions)
 {
-	bool		peers = false;	/* on peer groups */
+	bool		peers = false;
 
 	node->nfunctions = list_length(functions) / 2;
 	node->functions = palloc(node->nfunctions * sizeof(WindowFunction));
@@ -449,28 +442,20 @@ init_functions(WindowState *node, const List *functions)
 		node->needs_ahead |= value > WINDOW_DENSE_RANK;
 		node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
 	}
-	node->ncompared = node->window->partNumCols + (peers ? node->window->ordNumCols : 0);
+	return peers;
 }
 
-/* The first n columns: those of the partition, then those of the order. */
-static GroupColumn *
-create_columns(WindowState *node, int n, TupleDesc desc)
+/* The columns of the partition, and those of the order if norder is their number. */
+static GroupColumns *
+create_columns(const WindowState *node, int norder)
 {
 	const WindowAgg *window = node->window;
-	GroupColumn *columns = palloc(n * sizeof(GroupColumn));
+	GroupColumns *columns = group_columns_create(&node->css, window->partNumCols + norder);
 
-	for (int i = 0; i < n; i++)
-	{
-		int			o = i - window->partNumCols;
-
-		if (o < 0)
-			group_column_init(&columns[i], window->partColIdx[i], window->partOperators[i], window->partCollations[i],
-							  desc);
-		else
-			group_column_init(&columns[i], window->ordColIdx[o], window->ordOperators[o], window->ordCollations[o],
-							  desc);
-		node->last_attno = Max(node->last_attno, columns[i].attno);
-	}
+	for (int i = 0; i < window->partNumCols; i++)
+		group_columns_add(columns, window->partColIdx[i], window->partOperators[i], window->partCollations[i]);
+	for (int i = 0; i < norder; i++)
+		group_columns_add(columns, window->ordColIdx[i], window->ordOperators[i], window->ordCollations[i]);
 	return columns;
 }
 
@@ -480,17 +465,18 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	WindowState *node = (WindowState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 	TupleDesc	desc;
+	bool		peers;
 
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	desc = ExecGetResultType(outerPlanState(css));
 
 	node->window = linitial_node(WindowAgg, cscan->custom_private);
-	init_functions(node, lsecond(cscan->custom_private));
-	node->columns = create_columns(node, node->ncompared, desc);
+	peers = init_functions(node, lsecond(cscan->custom_private));
+	node->columns = create_columns(node, peers ? node->window->ordNumCols : 0);
 	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(outerPlanState(css), NULL));
 	if (node->needs_ahead)
 	{
-		node->store_columns = create_columns(node, node->window->partNumCols, desc);
+		node->store_columns = create_columns(node, 0);
 		node->stored = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 		node->stored_peer = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 		/* expressions read rows of the child and stored rows */
