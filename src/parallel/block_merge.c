@@ -4,18 +4,17 @@
  *
  * A worker writes its own sorted rows to the blocks of its ring, and the leader merges all
  * rings.  With many workers two of them also merge: each merges the rings of its group and its
- * own rows into its ring (exchange.c).  Such a refill copies rows and keys and makes nothing
- * new.
+ * own rows into its ring (exchange.c).
  *
  * A writer copies rows to the block first, in the order of the sort's result.  Then it makes
  * their keys from the copies, which are in the CPU cache: column by column, as for rows of a
- * heap page, and packed in the layout of all participants' rows.
+ * heap page, and packed in the layout of all participants' rows.  Merged rows have their keys.
  *
  * The merge reads the rows where they lie in their block; a block is freed when the merge asks
  * for the next one (merge_tree.c).  Parallel plans promise no order for equal rows; those of an
  * index build are ordered by their TIDs.
  *
- * Memory: a block's keys and places for a writer and for a refill; the merge; one row of each
+ * Memory: a block's keys and places for a writer; the merge; one row of each
  * stream that is longer than a block; a block for the own sort.  A worker's memory lies in a
  * context that is deleted when its ring has ended.
  *
@@ -93,22 +92,39 @@ block_key_bits(const KeyLayout *layout)
  * ------------------------------------------------------------------------
  */
 
+/* Where a writer's rows come from; a constant in its loops. */
+typedef enum RowOrigin
+{
+	FROM_RESULT_ROWS,			/* a result of kind RESULT_ROWS */
+	FROM_RESULT,				/* any other result */
+	FROM_MERGE
+} RowOrigin;
+
 typedef struct BlockWriter
 {
+	bool		keys_only;		/* blocks have keys alone */
+	SortResult *result;			/* the rows; NULL: they come from the merge */
+	MergeTree  *merge;
+	KeyTaker   *taker;			/* gives the result's keys, if blocks have keys alone */
+
+	/* the next row, in no block yet; NULL at the end */
+	MinimalTuple row;
+	Size		row_at;			/* bytes of it already written in pieces */
+	Size		key_bytes;
+	RowPlace	places[ROW_BLOCK_MAX_ROWS]; /* of the block being filled */
+
+	/* of a merge: keys of the block being filled, which are copied behind its rows when it is full */
+	char	   *merged_keys;
+
+	/* of a result: makes the keys of a block's rows */
 	BulkOwner  *bulk;
-	KeyBuffer	keybuf;			/* keys of the block's rows */
+	KeyBuffer	keybuf;
 	KeyWriter	keys;
 	CommonKeyRange common_range;
 	KeyLayout	layout;
-	int			key_bits;		/* 64 or 128 */
 	RowPage    *page;			/* working memory of keybuf_stored_rows() */
 	TupleTableSlot *slot;		/* a row to be deformed */
 	TupleTableSlot *row_slot;	/* the result's row */
-
-	/* the result's next row, in no block yet; or NULL */
-	MinimalTuple pending;
-	Size		pending_at;		/* bytes of it already written in pieces */
-	RowPlace	places[ROW_BLOCK_MAX_ROWS];
 } BlockWriter;
 
 /* Sets and freezes the prefixes of a new key buffer. */
@@ -144,15 +160,10 @@ common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf)
 	return true;
 }
 
-/*
- * Creates a writer for sorted rows of spec, in the current memory context.
- * common_range contains the keys of all rows that will be merged.
- */
-static BlockWriter *
-block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range)
+/* Prepares to make the keys of a result's rows. */
+static void
+init_keys_of_result(BlockWriter *writer, const SortSpec *spec, const CommonKeyRange *common_range)
 {
-	BlockWriter *writer = palloc0(sizeof(BlockWriter));
-
 	writer->bulk = bulk_owner_create(CurrentMemoryContext, NULL);
 	writer->common_range = *common_range;
 	keybuf_init(&writer->keybuf, spec->keys, spec->nkeys, true);
@@ -161,120 +172,148 @@ block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range)
 	common_range_apply(common_range, &writer->keybuf);
 	keybuf_reserve(&writer->keybuf, writer->bulk, ROW_BLOCK_MAX_ROWS);
 	key_layout(&writer->layout, &writer->keybuf, common_range->ranges);
-	writer->key_bits = block_key_bits(&writer->layout);
+	writer->key_bytes = block_key_bits(&writer->layout) / 8;
 	writer->page = palloc0(sizeof(RowPage));
 	row_page_init_stored(writer->page, spec->desc, &writer->keybuf);
 	writer->slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
 	writer->row_slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
-	return writer;
 }
 
 /* Writes the keys of the block's rows, or of the row that the block has a piece of. */
 static void
-write_block_keys(BlockWriter *writer, RowBlock *block, const char *rows)
+write_result_keys(BlockWriter *writer, RowBlock *block, const char *rows)
 {
 	keybuf_reset(&writer->keybuf);
 	keybuf_stored_rows(&writer->keybuf, &writer->keys, writer->slot, writer->page, rows, block->n);
 	/* keys outside the range would not compare with other participants' keys */
 	if (!common_range_holds(&writer->common_range, &writer->keybuf))
 		elog(ERROR, "key outside the common key range of a parallel sort");
-	pack_keys(&writer->keybuf, &writer->layout, writer->key_bits, 0, block->n,
+	pack_keys(&writer->keybuf, &writer->layout, writer->key_bytes * 8, 0, block->n,
 			  block->rows + block->keys_at);
+}
+
+/* Copies the key of the merge's last row to keys[i]. */
+static inline void
+put_merged_key(const BlockWriter *writer, char *keys, uint32 i)
+{
+	const char *key = merge_tree_key(writer->merge);
+
+	if (writer->key_bytes == sizeof(uint64))
+		memcpy(keys + i * sizeof(uint64), key, sizeof(uint64));
+	else
+		memcpy(keys + i * sizeof(uint128), key, sizeof(uint128));
+}
+
+static pg_attribute_always_inline void
+next_row_to_write(BlockWriter *writer, RowOrigin from)
+{
+	TupleTableSlot *slot = writer->row_slot;
+
+	if (from == FROM_MERGE)
+		writer->row = merge_tree_next(writer->merge);
+	else if (result_next(writer->result, from == FROM_RESULT_ROWS ? RESULT_ROWS : RESULT_PLAIN, true, slot))
+		writer->row = slot_minimal_tuple(slot);
+	else
+		writer->row = NULL;
 }
 
 /* Writes the next piece of a row longer than a block; the first piece has its key. */
 static void
-write_piece(BlockWriter *writer, RowBlock *block)
+write_piece(BlockWriter *writer, RowBlock *block, RowOrigin from)
 {
-	bool		last = row_block_put_piece(block, writer->pending, &writer->pending_at);
+	bool		last = row_block_put_piece(block, writer->row, &writer->row_at);
 
-	if (block->n > 0)
-		write_block_keys(writer, block, (const char *) writer->pending);
+	if (block->n > 0 && from == FROM_MERGE)
+		put_merged_key(writer, block->rows + block->keys_at, 0);
+	else if (block->n > 0)
+		write_result_keys(writer, block, (const char *) writer->row);
 	if (last)
-		writer->pending = NULL;
+	{
+		next_row_to_write(writer, from);
+		writer->row_at = 0;
+	}
 }
 
-/* Sets pending to the result's next row. */
-static pg_attribute_always_inline void
-next_pending(BlockWriter *writer, SortResult *result, ResultKind kind)
-{
-	TupleTableSlot *slot = writer->row_slot;
-
-	writer->pending = result_next(result, kind, true, slot) ? slot_minimal_tuple(slot) : NULL;
-	writer->pending_at = 0;
-}
-
-/* block_writer_fill() for a constant kind of result. */
+/* Fills a block with the next rows and their keys; false if there are none. */
 static pg_attribute_always_inline bool
-fill_block(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
+fill_rows(BlockWriter *writer, RowBlock *block, RowOrigin from)
 {
-	Size		key_bytes = writer->key_bits / 8;
+	Size		key_bytes = writer->key_bytes;
 	Size		bytes = 0;
 	uint32		n = 0;
 
-	if (writer->pending == NULL)
-		next_pending(writer, result, kind);
-	if (writer->pending == NULL)
+	if (writer->row == NULL)
 		return false;
-	if (!row_block_has_room(MAXALIGN(writer->pending->t_len), 1, key_bytes))
+	if (!row_block_has_room(MAXALIGN(writer->row->t_len), 1, key_bytes))
 	{
-		write_piece(writer, block);
+		write_piece(writer, block, from);
 		return true;
 	}
 
 	do
 	{
-		Size		size = MAXALIGN(writer->pending->t_len);
+		Size		size = MAXALIGN(writer->row->t_len);
 
 		if (!row_block_has_room(bytes + size, n + 1, key_bytes))
 			break;
-		row_copy(block->rows + bytes, (const char *) writer->pending, writer->pending->t_len);
+		row_copy(block->rows + bytes, (const char *) writer->row, writer->row->t_len);
+		if (from == FROM_MERGE)
+			put_merged_key(writer, writer->merged_keys, n);
 		writer->places[n++] = bytes / sizeof(uint64);
 		bytes += size;
-		next_pending(writer, result, kind);
-	} while (writer->pending != NULL);
+		next_row_to_write(writer, from);
+	} while (writer->row != NULL);
 
 	row_block_divide(block, n, bytes, key_bytes, writer->places);
-	write_block_keys(writer, block, block->rows);
+	if (from == FROM_MERGE)
+		memcpy(block->rows + block->keys_at, writer->merged_keys, n * key_bytes);
+	else
+		write_result_keys(writer, block, block->rows);
 	return true;
 }
 
-/* Fills a block with the result's next rows; false if there are none. */
-static bool
-block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block)
+/*
+ * Creates a writer of the rows of a result or, if that is NULL, of a merge, which has returned
+ * no row, in the current memory context.  common_range contains the keys of all rows that will
+ * be merged.
+ */
+static BlockWriter *
+block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result, MergeTree *merge)
 {
-	if (result->methods->kind == RESULT_ROWS)
-		return fill_block(writer, result, RESULT_ROWS, block);
-	return fill_block(writer, result, RESULT_PLAIN, block);
-}
+	BlockWriter *writer = palloc0(sizeof(BlockWriter));
 
-/* Writes the sorted rows of this process to blocks. */
-typedef struct OwnWriter
-{
-	SortResult *result;
-	BlockWriter *rows;			/* NULL: the blocks have keys alone */
-	KeyTaker   *keys;
-} OwnWriter;
-
-/* Initializes a writer, in the current memory context. */
-static void
-own_writer_init(OwnWriter *own, const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result)
-{
-	own->result = result;
-	own->rows = NULL;
-	own->keys = NULL;
-	if (sends_keys(spec))
-		own->keys = key_block_taker(spec, common_range, result);
-	else
-		own->rows = block_writer_create(spec, common_range);
+	writer->keys_only = sends_keys(spec);
+	writer->result = result;
+	writer->merge = merge;
+	if (writer->keys_only)
+	{
+		if (result != NULL)
+			writer->taker = key_block_taker(spec, common_range, result);
+		return writer;
+	}
+	if (result == NULL)
+	{
+		writer->key_bytes = merge->wide ? sizeof(uint128) : sizeof(uint64);
+		writer->merged_keys = palloc(ROW_BLOCK_MAX_ROWS * writer->key_bytes);
+		next_row_to_write(writer, FROM_MERGE);
+		return writer;
+	}
+	init_keys_of_result(writer, spec, common_range);
+	next_row_to_write(writer, FROM_RESULT);
+	return writer;
 }
 
 /* Fills a block with the next rows; false if there are none. */
 static bool
-own_writer_fill(OwnWriter *own, RowBlock *block)
+block_writer_fill(BlockWriter *writer, RowBlock *block)
 {
-	return own->keys != NULL ? key_block_fill(own->keys, block) :
-		block_writer_fill(own->rows, own->result, block);
+	if (writer->keys_only)
+		return writer->result != NULL ? key_block_fill(writer->taker, block) : key_block_refill(writer->merge, block);
+	if (writer->result == NULL)
+		return fill_rows(writer, block, FROM_MERGE);
+	if (writer->result->methods->kind == RESULT_ROWS)
+		return fill_rows(writer, block, FROM_RESULT_ROWS);
+	return fill_rows(writer, block, FROM_RESULT);
 }
 
 /* ------------------------------------------------------------------------
@@ -414,7 +453,7 @@ typedef struct RingSource
 typedef struct OwnSource
 {
 	BlockSource base;
-	OwnWriter	writer;
+	BlockWriter *writer;
 	RowBlock   *block;
 } OwnSource;
 
@@ -450,7 +489,7 @@ own_source_next(BlockSource *source)
 {
 	OwnSource  *own = (OwnSource *) source;
 
-	return own_writer_fill(&own->writer, own->block) ? own->block : NULL;
+	return block_writer_fill(own->writer, own->block) ? own->block : NULL;
 }
 
 BlockSource *
@@ -460,111 +499,9 @@ block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortR
 	char	   *block = palloc(ROW_BLOCK_SIZE + ROW_BLOCK_KEY_ALIGN);
 
 	own->base.next_block = own_source_next;
-	own_writer_init(&own->writer, spec, common_range, result);
+	own->writer = block_writer_create(spec, common_range, result, NULL);
 	own->block = (RowBlock *) TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block);
 	return &own->base;
-}
-
-/* ------------------------------------------------------------------------
- * Refill
- * ------------------------------------------------------------------------
- */
-
-/* Writes merged rows to blocks again: copies rows and keys, and makes nothing new. */
-typedef struct BlockRefill
-{
-	MergeTree  *merge;
-	bool		begun;
-
-	/* the next row, in no block yet; NULL at the end */
-	MinimalTuple row;
-	Size		row_at;			/* bytes of it already written in pieces */
-	Size		key_bytes;
-	RowPlace	places[ROW_BLOCK_MAX_ROWS]; /* of the block being filled */
-
-	/*
-	 * Keys of the block being filled.  They are copied behind the rows when
-	 * it is full.
-	 */
-	char		keys[FLEXIBLE_ARRAY_MEMBER];
-} BlockRefill;
-
-/* Creates a refill of a merge that has returned no row, in the current memory context. */
-static BlockRefill *
-block_refill_create(MergeTree *merge)
-{
-	Size		key_bytes = merge->wide ? sizeof(uint128) : sizeof(uint64);
-	BlockRefill *refill = palloc(offsetof(BlockRefill, keys) + ROW_BLOCK_MAX_ROWS * key_bytes);
-
-	refill->merge = merge;
-	refill->begun = false;
-	refill->row_at = 0;
-	refill->key_bytes = key_bytes;
-	return refill;
-}
-
-/* Copies the key of the merge's last row to keys[i]. */
-static inline void
-refill_put_key(const BlockRefill *refill, char *keys, uint32 i)
-{
-	const char *key = merge_tree_key(refill->merge);
-
-	if (refill->key_bytes == sizeof(uint64))
-		memcpy(keys + i * sizeof(uint64), key, sizeof(uint64));
-	else
-		memcpy(keys + i * sizeof(uint128), key, sizeof(uint128));
-}
-
-/* Writes the next piece of a row longer than a block; the first piece has its key. */
-static void
-fill_piece(BlockRefill *refill, RowBlock *block)
-{
-	bool		last = row_block_put_piece(block, refill->row, &refill->row_at);
-
-	if (block->n > 0)
-		refill_put_key(refill, block->rows + block->keys_at, 0);
-	if (last)
-	{
-		refill->row = merge_tree_next(refill->merge);
-		refill->row_at = 0;
-	}
-}
-
-/* Fills a block with the merge's next rows and their keys; false if there are none. */
-static bool
-block_refill_fill(BlockRefill *refill, RowBlock *block)
-{
-	Size		bytes = 0;
-	uint32		n = 0;
-
-	if (!refill->begun)
-		refill->row = merge_tree_next(refill->merge);
-	refill->begun = true;
-	if (refill->row == NULL)
-		return false;
-	if (!row_block_has_room(MAXALIGN(refill->row->t_len), 1, refill->key_bytes))
-	{
-		fill_piece(refill, block);
-		return true;
-	}
-
-	do
-	{
-		Size		size = MAXALIGN(refill->row->t_len);
-
-		if (!row_block_has_room(bytes + size, n + 1, refill->key_bytes))
-			break;
-		row_copy(block->rows + bytes, (const char *) refill->row, refill->row->t_len);
-		refill_put_key(refill, refill->keys, n);
-		refill->places[n] = bytes / sizeof(uint64);
-		bytes += size;
-		n++;
-		refill->row = merge_tree_next(refill->merge);
-	} while (refill->row != NULL);
-
-	row_block_divide(block, n, bytes, refill->key_bytes, refill->places);
-	memcpy(block->rows + block->keys_at, refill->keys, n * refill->key_bytes);
-	return true;
 }
 
 /* ------------------------------------------------------------------------
@@ -572,49 +509,43 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
  * ------------------------------------------------------------------------
  */
 
-/* Writes the worker's own rows to its ring. */
-static void
-write_own(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve, void *arg)
+/* A merge of n other rings and the worker's own rows, which may be NULL. */
+static MergeTree *
+merge_rings(Exchange *ex, int ring, const SortSpec *spec, const CommonKeyRange *common_range, SortResult *own,
+			const int *rings, int n)
 {
-	OwnWriter	writer;
-	RowBlock   *block;
-
-	own_writer_init(&writer, spec, exchange_common_range(ex, spec->keys, spec->nkeys), own);
-	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && own_writer_fill(&writer, block))
-	{
-		exchange_block_written(ex, ring);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/*
- * Merges n other rings and the worker's own rows into its ring.  Returns the number of
- * duplicates that were dropped.
- */
-static uint64
-write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, const int *rings, int n,
-			 ExchangeServe serve, void *arg)
-{
-	const CommonKeyRange *common_range = exchange_common_range(ex, spec->keys, spec->nkeys);
 	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
-	MergeTree  *merge;
-	BlockRefill *refill;
-	RowBlock   *block;
 	int			nsources = 0;
 
 	if (own != NULL)
 		sources[nsources++] = block_source_own(spec, common_range, own);
 	for (int i = 0; i < n; i++)
 		sources[nsources++] = block_source_ring(ex, rings[i], ring, NULL, NULL);
-	merge = block_merge_create(spec, common_range, sources, nsources);
-	refill = block_refill_create(merge);
-	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL &&
-		   (sends_keys(spec) ? key_block_refill(merge, block) : block_refill_fill(refill, block)))
+	return block_merge_create(spec, common_range, sources, nsources);
+}
+
+/* Writes the ring; returns the number of duplicates that a merge with other rings dropped. */
+static uint64
+write_blocks(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve, void *arg)
+{
+	const CommonKeyRange *common_range = exchange_common_range(ex, spec->keys, spec->nkeys);
+	int		   *rings = palloc(ex->nrings * sizeof(int));
+	int			n = exchange_rings_of(ex, ring, rings);
+	MergeTree  *merge = NULL;
+	BlockWriter *writer;
+	RowBlock   *block;
+
+	if (n > 0)
+		merge = merge_rings(ex, ring, spec, common_range, own, rings, n);
+	else if (own == NULL)
+		return 0;
+	writer = block_writer_create(spec, common_range, merge != NULL ? NULL : own, merge);
+	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_writer_fill(writer, block))
 	{
 		exchange_block_written(ex, ring);
 		CHECK_FOR_INTERRUPTS();
 	}
-	return merge->dropped;
+	return merge != NULL ? merge->dropped : 0;
 }
 
 uint64
@@ -629,13 +560,8 @@ exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *ow
 		MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks",
 												  ALLOCSET_DEFAULT_SIZES);
 		MemoryContext old = MemoryContextSwitchTo(cxt);
-		int		   *rings = palloc(ex->nrings * sizeof(int));
-		int			n = exchange_rings_of(ex, ring, rings);
 
-		if (n > 0)
-			dropped = write_merged(ex, ring, spec, own, rings, n, serve, arg);
-		else if (own != NULL)
-			write_own(ex, ring, spec, own, serve, arg);
+		dropped = write_blocks(ex, ring, spec, own, serve, arg);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(cxt);
 	}
