@@ -61,22 +61,14 @@ begin_sort(PartialSortState *partial, Sorter **sorter, int participants, SortBeg
 	sorter_begin(*sorter, &begin);
 }
 
-/* Arguments of make_participant_sink(). */
-typedef struct ParticipantSinkArgs
-{
-	PartialSortState *partial;
-	Sink	   *sink;			/* the sink that was made */
-} ParticipantSinkArgs;
-
 /* SortBegin.make_sink: the sink of a participant of the device job. */
 static Sink *
 make_participant_sink(SortEnv *env, Batch *batch, void *arg)
 {
-	ParticipantSinkArgs *args = arg;
-	PartialSortState *partial = args->partial;
+	PartialSortState *partial = arg;
 
-	args->sink = producer_join(env, batch, &partial->exchange->producer, partial->device_sink);
-	return args->sink;
+	partial->share_sink = producer_join(env, batch, &partial->exchange->producer, partial->device_sink);
+	return partial->share_sink;
 }
 
 /* Sends this participant's rows to the leader's device job. */
@@ -86,9 +78,8 @@ send_rows(PartialSortState *partial, Sorter **sorter, int me)
 	Exchange   *ex = partial->exchange;
 	ExchangeSlot *slot = exchange_slot(ex, me);
 	PlanState  *outer = outerPlanState(partial);
-	ParticipantSinkArgs args = {.partial = partial};
 	SortBegin	begin = {
-		.rows_expected = outer->plan->plan_rows,.make_sink = make_participant_sink,.make_sink_arg = &args
+		.rows_expected = outer->plan->plan_rows,.make_sink = make_participant_sink,.make_sink_arg = partial
 	};
 	const SortReport *report;
 	bool		sent;
@@ -96,7 +87,7 @@ send_rows(PartialSortState *partial, Sorter **sorter, int me)
 	begin_sort(partial, sorter, ex->nrings + 1, begin);
 	page_source_take_rows(&partial->pages, *sorter, &ex->stopped);
 	sent = sorter_perform(*sorter, false) != NULL;
-	producer_sent(args.sink, &slot->sent_to_device);
+	producer_sent(partial->share_sink, &slot->sent_to_device);
 	report = (*sorter)->report;
 	participant_report_fill(&slot->report, report, false);
 	if (!sent)

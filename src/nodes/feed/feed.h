@@ -27,6 +27,7 @@ typedef struct PartialSortState
 	PageSource	pages;
 	SortSpec	spec;			/* keys_only may change between executions */
 	bool		sorts_keys;		/* spec.keys_only of the sorters */
+	Sink	   *share_sink;		/* of this participant's rows for the device job */
 
 	Exchange   *exchange;		/* NULL: no workers, or the node was shut down */
 	int			ring;			/* ring of this worker; -1 in the leader */
