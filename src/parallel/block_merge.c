@@ -406,15 +406,12 @@ next_block_rows(MergeSource *base, MergeRows *rows)
 MergeTree *
 block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, BlockSource **sources, int n)
 {
-	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
 	TieBreak   *tiebreak;
 	MergeTree  *merge;
 	bool		wide;
 
-	/* the key buffer holds no rows; the layout equals that of the writers */
-	keybuf_init(keybuf, spec->keys, spec->nkeys, true);
-	key_layout(&layout, keybuf, common_range->ranges);
+	key_block_layout(spec, common_range, &layout);
 	wide = block_key_bits(&layout) > 64;
 	tiebreak = tiebreak_create(CurrentMemoryContext, bulk_owner_create(CurrentMemoryContext, NULL),
 							   spec->desc, spec->keys, spec->nkeys);
@@ -425,7 +422,6 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 		sources[i]->keys_only = sends_keys(spec);
 		sources[i]->cxt = CurrentMemoryContext;
 	}
-	pfree(keybuf);
 	merge = merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, spec, &layout, tiebreak);
 	if (sends_keys(spec))
 		key_block_make_rows(merge, spec, common_range);

@@ -18,14 +18,16 @@
 #include "parallel/key_block.h"
 #include "store/store.h"
 
-/* Makes the layout of the keys in blocks. */
-static void
-common_layout(const SortSpec *spec, const CommonKeyRange *common_range, KeyBuffer *keybuf, KeyLayout *layout)
+void
+key_block_layout(const SortSpec *spec, const CommonKeyRange *common_range, KeyLayout *layout)
 {
+	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
+
 	/* the key buffer holds no rows */
 	keybuf_init(keybuf, spec->keys, spec->nkeys, true);
 	key_layout(layout, keybuf, common_range->ranges);
-	Assert(layout->exact && layout->total_bits <= 128);
+	Assert(!sends_keys(spec) || (layout->exact && layout->total_bits <= 128));
+	pfree(keybuf);
 }
 
 /* Completes a block that has n keys; false if n is 0. */
@@ -41,11 +43,9 @@ end_block(RowBlock *block, uint32 n)
 KeyTaker *
 key_block_taker(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result)
 {
-	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
 
-	common_layout(spec, common_range, keybuf, &layout);
-	pfree(keybuf);
+	key_block_layout(spec, common_range, &layout);
 	return key_taker_create(result, &layout);
 }
 
@@ -232,7 +232,8 @@ key_block_make_rows(MergeTree *merge, const SortSpec *spec, const CommonKeyRange
 	RowMaker   *maker = palloc0(sizeof(RowMaker));
 	int			natts = spec->desc->natts;
 
-	common_layout(spec, common_range, &maker->keybuf, &maker->layout);
+	keybuf_init(&maker->keybuf, spec->keys, spec->nkeys, true);
+	key_block_layout(spec, common_range, &maker->layout);
 	maker->writer = row_writer_create(spec->desc);
 	maker->row_values = palloc0(natts * sizeof(Datum));
 	maker->row_isnull = palloc0(natts * sizeof(bool));

@@ -16,6 +16,9 @@ sends_keys(const SortSpec *spec)
 	return spec->keys_only && !spec->rids_are_tids;
 }
 
+/* The layout of keys in blocks, which is that of all rows. */
+extern void key_block_layout(const SortSpec *spec, const CommonKeyRange *common_range, KeyLayout *layout);
+
 /* The taker that key_block_fill() needs, in the current memory context. */
 extern KeyTaker *key_block_taker(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result);
 
