@@ -390,7 +390,7 @@ index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters)
 		own = sort_share(workers, me);
 	/* a worker that was launched and cannot begin is an error */
 	WaitForParallelWorkersToAttach(workers->pcxt);
-	if (!exchange_wait_sent(workers->ex, report_scan, &shared->blocks))
+	if (!exchange_wait_all(workers->ex, report_scan, &shared->blocks))
 	{
 		if (pg_atomic_read_u32(&shared->failed) == 0)
 			elog(ERROR, "a parallel index build has stopped");

@@ -551,7 +551,7 @@ exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *ow
 	uint64		dropped = 0;
 
 	/* a worker without rows may have to merge other rings */
-	if (exchange_wait_all(ex))
+	if (exchange_wait_all(ex, NULL, NULL))
 	{
 		MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks",
 												  ALLOCSET_DEFAULT_SIZES);

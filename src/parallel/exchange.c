@@ -73,16 +73,10 @@ exchange_init(Exchange *ex, int workers)
 	ex->nrings = workers;
 	ex->blocks_at = blocks - (char *) ex;
 	ex->slots_at = ex->blocks_at + ring_blocks_size(workers);
-	pg_atomic_init_u32(&ex->stopped, 0);
-	pg_atomic_init_u32(&ex->device_failed, 0);
-	pg_atomic_init_u64(&ex->first_bound, PG_UINT64_MAX);
 	ConditionVariableInit(&ex->released_cv);
 	SpinLockInit(&ex->lock);
 	for (int r = 0; r < workers; r++)
 	{
-		pg_atomic_init_u32(&ex->rings[r].state, RING_UNUSED);
-		pg_atomic_init_u32(&ex->rings[r].written, 0);
-		pg_atomic_init_u32(&ex->rings[r].read, 0);
 		ConditionVariableInit(&ex->rings[r].may_read);
 		ConditionVariableInit(&ex->rings[r].may_write);
 	}
@@ -93,17 +87,17 @@ exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *producer)
 {
 	ex->bound = bound;
 	ex->producer = *producer;
-	pg_atomic_write_u32(&ex->device_failed, 0);
-	pg_atomic_write_u64(&ex->first_bound, PG_UINT64_MAX);
+	pg_atomic_init_u32(&ex->device_failed, 0);
+	pg_atomic_init_u64(&ex->first_bound, PG_UINT64_MAX);
 	ex->expected = -1;
 	ex->narrived = 0;
 	ex->all_arrived = ex->released = false;
-	pg_atomic_write_u32(&ex->stopped, 0);
+	pg_atomic_init_u32(&ex->stopped, 0);
 	for (int r = 0; r < ex->nrings; r++)
 	{
-		pg_atomic_write_u32(&ex->rings[r].state, RING_UNUSED);
-		pg_atomic_write_u32(&ex->rings[r].written, 0);
-		pg_atomic_write_u32(&ex->rings[r].read, 0);
+		pg_atomic_init_u32(&ex->rings[r].state, RING_UNUSED);
+		pg_atomic_init_u32(&ex->rings[r].written, 0);
+		pg_atomic_init_u32(&ex->rings[r].read, 0);
 		ex->rings[r].reader = EXCHANGE_LEADER;
 	}
 	for (int p = 0; p <= ex->nrings; p++)
@@ -229,26 +223,14 @@ barrier_released(Exchange *ex)
 }
 
 bool
-exchange_wait_all(Exchange *ex)
+exchange_wait_all(Exchange *ex, ExchangeServe serve, void *arg)
 {
 	bool		released;
 
-	ConditionVariablePrepareToSleep(&ex->released_cv);
-	while (!(released = barrier_released(ex)) && !exchange_stopped(ex))
-		ConditionVariableSleep(&ex->released_cv, compat_wait_event("GpuSortExchange"));
-	ConditionVariableCancelSleep();
-	return released && !exchange_stopped(ex);
-}
-
-bool
-exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg)
-{
-	bool		released;
-
-	/* signals of the condition variable set the latch */
+	/* signals of the condition variable set the latch; each of them ends the wait */
 	ConditionVariablePrepareToSleep(&ex->released_cv);
 	while (!(released = barrier_released(ex)) && pg_atomic_read_u32(&ex->device_failed) == 0 &&
-		   !exchange_stopped(ex) && serve(arg))
+		   !exchange_stopped(ex) && (serve == NULL || serve(arg)))
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, WORKER_CHECK_MS,
 						 compat_wait_event("GpuSortExchange"));
@@ -256,7 +238,7 @@ exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg)
 		CHECK_FOR_INTERRUPTS();
 	}
 	ConditionVariableCancelSleep();
-	return released && pg_atomic_read_u32(&ex->device_failed) == 0;
+	return released && pg_atomic_read_u32(&ex->device_failed) == 0 && !exchange_stopped(ex);
 }
 
 void
@@ -383,12 +365,12 @@ ring_full(ExchangeRing *ring)
 	return pg_atomic_read_u32(&ring->written) - pg_atomic_read_u32(&ring->read);
 }
 
-/* Sleeps until at most half of the ring is full, and does other work meanwhile. */
+/* Sleeps until less than this number of blocks are full, or the exchange is stopped; does other work meanwhile. */
 static void
-wait_until_drained(Exchange *ex, ExchangeRing *r, ExchangeServe serve, void *arg)
+wait_until_below(Exchange *ex, ExchangeRing *r, uint32 full, ExchangeServe serve, void *arg)
 {
 	ConditionVariablePrepareToSleep(&r->may_write);
-	while (ring_full(r) > EXCHANGE_RING_BLOCKS / 2 && !exchange_stopped(ex))
+	while (ring_full(r) >= full && !exchange_stopped(ex))
 	{
 		if (serve == NULL || !serve(arg))
 			ConditionVariableSleep(&r->may_write, compat_wait_event("GpuSortExchange"));
@@ -406,7 +388,7 @@ exchange_block_to_write(Exchange *ex, int ring, ExchangeServe serve, void *arg)
 	if (serve != NULL)
 		(void) serve(arg);
 	if (ring_full(r) == EXCHANGE_RING_BLOCKS)
-		wait_until_drained(ex, r, serve, arg);
+		wait_until_below(ex, r, EXCHANGE_RING_BLOCKS / 2 + 1, serve, arg);
 	if (exchange_stopped(ex))
 		return NULL;
 	/* pairs with the barrier before read is advanced */
@@ -423,17 +405,8 @@ exchange_wake_writer(Exchange *ex, int ring)
 void
 exchange_serve_until_stopped(Exchange *ex, int ring, ExchangeServe serve, void *arg)
 {
-	ExchangeRing *r = &ex->rings[ring];
-
-	ConditionVariablePrepareToSleep(&r->may_write);
-	while (!exchange_stopped(ex))
-	{
-		if (serve(arg))
-			ConditionVariablePrepareToSleep(&r->may_write);
-		else
-			ConditionVariableSleep(&r->may_write, compat_wait_event("GpuSortExchange"));
-	}
-	ConditionVariableCancelSleep();
+	/* the ring is never below zero */
+	wait_until_below(ex, &ex->rings[ring], 0, serve, arg);
 }
 
 void

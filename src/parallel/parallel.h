@@ -182,16 +182,13 @@ extern void exchange_absent(Exchange *ex, int worker);
 /* A participant has all its rows, and its slot is filled. */
 extern void exchange_arrive(Exchange *ex, int participant);
 
-/* Waits until all participants have arrived; false if the exchange was stopped. */
-extern bool exchange_wait_all(Exchange *ex);
-
 /*
- * Leader: waits until all participants have sent their rows to its device job.
- * Meanwhile calls serve() regularly, and when its latch is set.  False if serve()
- * returned false, the device failed or the exchange was stopped.
+ * Waits until all participants have arrived.  Meanwhile calls serve(), unless it is NULL,
+ * regularly and when the latch is set.  False if serve() returned false, the device failed
+ * or the exchange was stopped.
  */
 typedef bool (*ExchangeServe) (void *arg);
-extern bool exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg);
+extern bool exchange_wait_all(Exchange *ex, ExchangeServe serve, void *arg);
 
 /* Adds up what all participants have sent to the device. */
 extern void exchange_sent(Exchange *ex, DeviceSent *sent_to_device);

@@ -279,7 +279,7 @@ parallel_sort_on_device(ParallelSortState *node)
 
 	if (parallel_leader_participation)
 		send_own_share(node);
-	if (!exchange_wait_sent(ex, serve_device, node))
+	if (!exchange_wait_all(ex, serve_device, node))
 	{
 		/* a worker may have noticed the failure first: the leader reports it */
 		(void) producer_serve(node->partial->device_sink);
