@@ -43,9 +43,9 @@
  * Slot of rows that are made from their keys
  *
  * It is a virtual slot, whose values the parent reads without deforming a tuple.
- * But grouping, DISTINCT and window functions also copy rows, and a virtual
- * slot's copy looks up the columns' types again for each row.  This slot has a
- * row writer, which has looked them up once.
+ * But window functions and Materialize also copy rows to MinimalTuples, and a
+ * virtual slot's copy looks up the columns' types again for each row.  This slot
+ * has a row writer, which has looked them up once.
  *
  * Parent nodes make slots of this kind for their own rows.  Those slots have no
  * writer and copy as virtual slots do.
@@ -74,62 +74,18 @@ keys_slot_copy_minimal(TupleTableSlot *slot COMPAT_COPY_EXTRA_PARAM)
 	return (MinimalTuple) (mem + COMPAT_COPY_EXTRA);
 }
 
-/* Makes the same tuple as heap_form_tuple(). */
-static HeapTuple
-keys_slot_copy_heap(TupleTableSlot *slot)
-{
-	const RowWriter *writer = ((KeysSlot *) slot)->writer;
-	TupleDesc	desc = slot->tts_tupleDescriptor;
-	HeapTuple	tuple;
-	HeapTupleHeader header;
-	MinimalTuple row;
-
-	if (unlikely(writer == NULL))
-		return TTSOpsVirtual.copy_heap_tuple(slot);
-	tuple = palloc(HEAPTUPLESIZE + MINIMAL_TUPLE_OFFSET +
-				   row_writer_room(writer, slot->tts_values, slot->tts_isnull));
-	header = (HeapTupleHeader) ((char *) tuple + HEAPTUPLESIZE);
-	row = (MinimalTuple) ((char *) header + MINIMAL_TUPLE_OFFSET);
-	(void) row_writer_write(writer, slot->tts_values, slot->tts_isnull, (char *) row);
-	tuple->t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
-	tuple->t_data = header;
-	ItemPointerSetInvalid(&tuple->t_self);
-	tuple->t_tableOid = InvalidOid;
-	/* these fields overlap the MinimalTuple's length, which is not needed any more */
-	HeapTupleHeaderSetDatumLength(header, tuple->t_len);
-	HeapTupleHeaderSetTypeId(header, desc->tdtypeid);
-	HeapTupleHeaderSetTypMod(header, desc->tdtypmod);
-	ItemPointerSetInvalid(&header->t_ctid);
-	return tuple;
-}
-
-static void
-keys_slot_init(void)
+void
+gpusort_node_init(void)
 {
 	keys_slot_ops = TTSOpsVirtual;
 	keys_slot_ops.base_slot_size = sizeof(KeysSlot);
 	keys_slot_ops.copy_minimal_tuple = keys_slot_copy_minimal;
-	keys_slot_ops.copy_heap_tuple = keys_slot_copy_heap;
-}
-
-/* Gives the slot a writer, in the current memory context. */
-static void
-keys_slot_prepare(TupleTableSlot *slot)
-{
-	Assert(slot->tts_ops == &keys_slot_ops);
-	((KeysSlot *) slot)->writer = row_writer_create(slot->tts_tupleDescriptor);
 }
 
 /* ------------------------------------------------------------------------
  * Sorting
  * ------------------------------------------------------------------------
  */
-
-void
-gpusort_node_init(void)
-{
-	keys_slot_init();
-}
 
 /* SortSpec.can_rerun */
 static bool
@@ -372,7 +328,7 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 		!rows_suit_device(node);
 	ExecInitResultSlot(&css->ss.ps, node->keys_only ? &keys_slot_ops : &TTSOpsMinimalTuple);
 	if (node->keys_only)
-		keys_slot_prepare(css->ss.ps.ps_ResultTupleSlot);
+		((KeysSlot *) css->ss.ps.ps_ResultTupleSlot)->writer = row_writer_create(ExecGetResultType(&css->ss.ps));
 	css->ss.ps.ExecProcNode = gpusort_exec_first;
 }
 
