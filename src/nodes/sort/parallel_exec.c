@@ -396,17 +396,23 @@ count_gather(ParallelSortState *node)
 							  gather->instrument->ntuples - gather->instrument->tuplecount);
 }
 
-/* All rows were returned: waits for the workers to end. */
-static void
+/* No row follows.  Waits for the workers to end, and returns the empty slot. */
+static TupleTableSlot *
 parallel_sort_finish(ParallelSortState *node)
 {
 	PlanState  *gather = &node->gather->ps;
 
+	ExecClearTuple(node->row_slot);
+	if (node->phase == PARALLEL_SORT_END)
+		return node->row_slot;
+	if (node->resumes && returned_rows_pending(&node->returned))
+		sort_wrong_beginning();
 	node->phase = PARALLEL_SORT_END;
 	choose_exec(node);
 	while (!TupIsNull(ExecProcNode(gather)))
 		;						/* Gather returns no rows */
 	count_gather(node);
+	return node->row_slot;
 }
 
 /* Puts the next row into the slot; false at the end. */
@@ -428,27 +434,6 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 	return next_other_phase(node, slot);
 }
 
-/* In the second run: puts the next row that the first run did not return into the slot. */
-static bool
-next_unreturned(ParallelSortState *node, TupleTableSlot *slot)
-{
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		node->phase = node->resume_phase;
-		if (!returned_rows_pending(&node->returned))
-		{
-			choose_exec(node);
-			return parallel_sort_next(node, slot);
-		}
-		if (!parallel_sort_next(node, slot))
-			sort_wrong_beginning();
-		node->phase = PARALLEL_SORT_RESUME;
-		if (!returned_rows_skip(&node->returned, slot_minimal_tuple(slot)))
-			return true;
-	}
-}
-
 /* The device has no next row: the end, or a failure.  After a failure begins the second run. */
 static bool
 next_after_device(ParallelSortState *node, TupleTableSlot *slot)
@@ -461,11 +446,10 @@ next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 		node->partial->spec.distinct = 0;
 	returned_rows_begin(&node->returned);
 	restart_without_device(node);
+	node->resumes = true;
 	parallel_sort_start(node);
-	node->resume_phase = node->phase;
-	node->phase = PARALLEL_SORT_RESUME;
 	choose_exec(node);
-	return next_unreturned(node, slot);
+	return parallel_sort_next(node, slot);
 }
 
 /* parallel_sort_next() in all phases but MERGE; in DEVICE only at the end of the rows. */
@@ -482,13 +466,28 @@ next_other_phase(ParallelSortState *node, TupleTableSlot *slot)
 			return node->nstreams > 0 && result_next(node->partial->result, RESULT_PLAIN, true, slot);
 		case PARALLEL_SORT_DEVICE:
 			return next_after_device(node, slot);
-		case PARALLEL_SORT_RESUME:
-			return next_unreturned(node, slot);
 		case PARALLEL_SORT_MERGE:
 		case PARALLEL_SORT_END:
 			break;
 	}
 	return false;
+}
+
+/* Is the row neither a duplicate nor, in a second run, a row that was returned before? */
+static bool
+row_is_new(ParallelSortState *node, TupleTableSlot *slot)
+{
+	if (node->resumes && returned_rows_pending(&node->returned))
+	{
+		if (returned_rows_skip(&node->returned, slot_minimal_tuple(slot)))
+			return false;
+	}
+	else if (node->resumes)
+	{
+		node->resumes = false;
+		choose_exec(node);
+	}
+	return !node->filters || distinct_filter_pass(node->filter, slot);
 }
 
 static TupleTableSlot *
@@ -497,36 +496,13 @@ parallel_sort_exec(PlanState *pstate)
 	ParallelSortState *node = (ParallelSortState *) pstate;
 	TupleTableSlot *slot = node->row_slot;
 
-	CHECK_FOR_INTERRUPTS();
-	if (likely(parallel_sort_next(node, slot)))
-		return slot;
-	ExecClearTuple(slot);
-	if (node->phase != PARALLEL_SORT_END)
-		parallel_sort_finish(node);
-	return slot;
-}
-
-/* The same with distinct columns. */
-static TupleTableSlot *
-parallel_sort_exec_distinct(PlanState *pstate)
-{
-	ParallelSortState *node = (ParallelSortState *) pstate;
-	TupleTableSlot *slot;
-
 	do
 	{
-		slot = parallel_sort_exec(pstate);
-	} while (node->filters && !TupIsNull(slot) &&
-			 !distinct_filter_pass(node->filter, slot));
+		CHECK_FOR_INTERRUPTS();
+		if (unlikely(!parallel_sort_next(node, slot)))
+			return parallel_sort_finish(node);
+	} while (unlikely(node->filters || node->resumes) && !row_is_new(node, slot));
 	return slot;
-}
-
-/* Either of these two functions. */
-static inline TupleTableSlot *
-exec_any(PlanState *pstate)
-{
-	return ((ParallelSortState *) pstate)->sort.distinct > 0 ? parallel_sort_exec_distinct(pstate) :
-		parallel_sort_exec(pstate);
 }
 
 /* The next row while rows are merged: a short path for rows that are ready. */
@@ -538,7 +514,7 @@ parallel_sort_exec_merge(PlanState *pstate)
 	TupleTableSlot *slot = node->row_slot;
 
 	if (unlikely(merge->next == merge->end))
-		return exec_any(pstate);
+		return parallel_sort_exec(pstate);
 	row_to_slot(slot, merge_tree_next(merge));
 	return slot;
 }
@@ -556,7 +532,7 @@ parallel_sort_exec_device(PlanState *pstate)
 	MinimalTuple row;
 
 	if (unlikely(stream->left % ROWS_PER_SHORT_PATH == 0 || (row = row_stream_next(stream)) == NULL))
-		return exec_any(pstate);
+		return parallel_sort_exec(pstate);
 	row_to_slot(slot, row);
 	return slot;
 }
@@ -565,7 +541,6 @@ parallel_sort_exec_device(PlanState *pstate)
 static bool
 phase_has_duplicates(const ParallelSortState *node)
 {
-	ParallelSortPhase phase = node->phase == PARALLEL_SORT_RESUME ? node->resume_phase : node->phase;
 	const PartialSortState *partial = node->partial;
 
 	if (node->sort.distinct == 0)
@@ -573,7 +548,7 @@ phase_has_duplicates(const ParallelSortState *node)
 	/* a second run returns the duplicates of the first one again */
 	if (partial->spec.distinct == 0)
 		return true;
-	return (phase == PARALLEL_SORT_DEVICE || (phase == PARALLEL_SORT_SERIAL && node->nstreams > 0)) &&
+	return (node->phase == PARALLEL_SORT_DEVICE || (node->phase == PARALLEL_SORT_SERIAL && node->nstreams > 0)) &&
 		partial->result->duplicates;
 }
 
@@ -587,10 +562,9 @@ choose_exec(ParallelSortState *node)
 	if (node->filters && node->filter == NULL)
 		node->filter = distinct_filter_create(&node->css, &node->sort);
 	if (pstate->ps_ProjInfo == NULL)
-		ExecSetExecProcNode(pstate, node->filters ? parallel_sort_exec_distinct :
+		ExecSetExecProcNode(pstate, node->filters || node->resumes ? parallel_sort_exec :
 							node->phase == PARALLEL_SORT_MERGE ? parallel_sort_exec_merge :
-							node->phase == PARALLEL_SORT_DEVICE ? parallel_sort_exec_device :
-							node->sort.distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec);
+							node->phase == PARALLEL_SORT_DEVICE ? parallel_sort_exec_device : parallel_sort_exec);
 }
 
 /* The next row with the projection of the Gather Merge that this node replaces. */
@@ -598,7 +572,7 @@ static TupleTableSlot *
 parallel_sort_exec_project(PlanState *pstate)
 {
 	ExprContext *econtext = pstate->ps_ExprContext;
-	TupleTableSlot *slot = exec_any(pstate);
+	TupleTableSlot *slot = parallel_sort_exec(pstate);
 
 	if (TupIsNull(slot))
 		return ExecClearTuple(pstate->ps_ResultTupleSlot);
@@ -631,7 +605,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	{
 		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
 		node->row_slot = css->ss.ps.ps_ResultTupleSlot;
-		css->ss.ps.ExecProcNode = node->sort.distinct > 0 ? parallel_sort_exec_distinct : parallel_sort_exec;
+		css->ss.ps.ExecProcNode = parallel_sort_exec;
 	}
 	else
 	{
@@ -672,6 +646,7 @@ parallel_sort_rescan(CustomScanState *css)
 	if (node->filter != NULL)
 		distinct_filter_reset(node->filter);
 	node->phase = PARALLEL_SORT_NEW;
+	node->resumes = false;
 	choose_exec(node);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
@@ -685,8 +660,7 @@ parallel_sort_shutdown(CustomScanState *css)
 
 	if (node->phase != PARALLEL_SORT_NEW)
 		count_gather(node);
-	if (node->phase == PARALLEL_SORT_MERGE || node->phase == PARALLEL_SORT_RESUME ||
-		node->phase == PARALLEL_SORT_DEVICE)
+	if (node->phase == PARALLEL_SORT_MERGE || node->phase == PARALLEL_SORT_DEVICE)
 	{
 		ExecClearTuple(node->row_slot);
 		node->phase = PARALLEL_SORT_END;

@@ -35,12 +35,6 @@ typedef enum ParallelSortPhase
 	PARALLEL_SORT_SERIAL,		/* no worker has rows */
 	PARALLEL_SORT_MERGE,		/* the participants' streams are merged */
 	PARALLEL_SORT_DEVICE,		/* rows stream from the device */
-
-	/*
-	 * Second run, without the device that failed.  Rows that were returned
-	 * before are skipped.
-	 */
-	PARALLEL_SORT_RESUME,
 	PARALLEL_SORT_END
 } ParallelSortPhase;
 
@@ -51,13 +45,14 @@ typedef struct ParallelSortState
 	GatherState *gather;
 	PartialSortState *partial;
 	ParallelSortPhase phase;
-	ParallelSortPhase resume_phase; /* phase of the second run during RESUME */
 	MemoryContext cxt;			/* memory of the merge */
 	MergeTree  *merge;
 	int			nstreams;		/* streams that are merged */
 	bool		device_failed;	/* the device failed and is not tried again */
 	bool		on_device;		/* rows came from the device last time */
 	ReturnedRows returned;		/* rows returned before a device failed */
+	bool		resumes;		/* second run: those of them that come again are
+								 * skipped */
 	bool		keys_only;		/* rows can be made of their keys */
 	bool		filters;		/* this phase's rows pass the filter */
 	DistinctFilter *filter;		/* NULL until it is needed */

@@ -31,7 +31,7 @@ merging_node(PlanState *ps)
 	ParallelSortState *node = (ParallelSortState *) ps;
 
 	if (!IsA(ps, CustomScanState) || node->css.methods != &parallel_sort_node.exec ||
-		node->phase != PARALLEL_SORT_MERGE || node->filters || ps->ps_ProjInfo != NULL)
+		node->phase != PARALLEL_SORT_MERGE || node->filters || node->resumes || ps->ps_ProjInfo != NULL)
 		return NULL;
 	return node;
 }
