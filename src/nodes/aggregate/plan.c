@@ -229,8 +229,8 @@ examine_aggregate(Aggregates *all, const Aggref *aggref)
 	int			n;
 
 	if (aggref->aggkind == AGGKIND_HYPOTHETICAL ||
-			 (aggref->aggkind == AGGKIND_ORDERED_SET &&
-			  (!ordered_set_is_known(aggref) || aggref->aggfilter != NULL)))
+		(aggref->aggkind == AGGKIND_ORDERED_SET &&
+		 (!ordered_set_is_known(aggref) || aggref->aggfilter != NULL)))
 		all->refusal = "an ordered-set aggregate is unknown or has a FILTER";
 	else if (list_length(all->aggrefs) > 1 && expr_is_loud((Node *) aggref->aggdirectargs))
 		/* the final functions of earlier aggregates come first */
@@ -285,12 +285,10 @@ examine_aggregates(const Agg *agg, Aggregates *all)
 typedef struct InputColumns
 {
 	Plan	   *child;
-	List	   *tlist;			/* of the sort's input: columns of the child, then
-								 * expressions */
 	AttrNumber *map;			/* new number of each of the child's columns; 0:
 								 * not used */
 	List	   *computed;		/* expressions of the child's columns */
-	int			ncolumns;		/* columns in tlist without the expressions */
+	int			ncolumns;		/* columns of the sort's input before the expressions */
 } InputColumns;
 
 static bool
