@@ -72,6 +72,4 @@ extern void partial_sort_close_device_job(PartialSortState *partial);
 /* Leader: stops the exchange, so that no participant waits any more. */
 extern void partial_sort_stop(PartialSortState *partial);
 
-extern void partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-
 #endif							/* GPUSORT_NODES_FEED_FEED_H */

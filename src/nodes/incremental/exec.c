@@ -35,11 +35,12 @@
 #include "miscadmin.h"
 #include "nodes/base/custom_node.h"
 #include "nodes/base/distinct_filter.h"
+#include "nodes/base/explain_sort.h"
 #include "nodes/base/group_compare.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/base/sort_count.h"
-#include "nodes/incremental/incremental_state.h"
+#include "nodes/incremental/incremental.h"
 #include "scan/scan.h"
 #include "settings.h"
 #include "utils/memutils.h"
@@ -72,6 +73,51 @@ typedef struct GroupBatch
 	bool		begins[GROUP_BATCH_ROWS];	/* the row is the first of its
 											 * group; by index */
 } GroupBatch;
+
+/* What EXPLAIN shows of the sorts of batches, or of groups. */
+typedef struct SortGroups
+{
+	int64		n;				/* sorts */
+	uint64		algorithms[2];	/* bit sets of algorithm ids: of full sorts,
+								 * and of bounded sorts */
+	bool		batches;		/* batches of small groups */
+	int64		memory_kb;		/* sum of the sorts in memory */
+	int64		memory_peak_kb;
+	int64		disk_kb;		/* sum of the sorts that wrote runs */
+	int64		disk_peak_kb;
+} SortGroups;
+
+typedef struct IncrementalState
+{
+	CustomScanState css;
+	SortPlan	sort;
+	DistinctFilter *filter;		/* drops duplicates; NULL without distinct
+								 * columns */
+	GroupColumns *prefix;		/* leading sort columns by which the child's
+								 * rows are ordered, of the current group */
+	AttrNumber	last_key_attno; /* greatest column number of the sort columns */
+
+	IndexSource *source;		/* the child's rows */
+
+	/* the current execution */
+	bool		begun;
+	size_t		bound;			/* rows wanted; 0: all */
+	uint64		returned;		/* rows returned */
+	TupleTableSlot *ahead;		/* the child's next row, which is not taken
+								 * yet; NULL: none */
+	bool		divided;		/* the batch's last group is large, and the
+								 * child may have more rows of it */
+	bool		after_large;	/* the last group was large */
+	double		last_rows;		/* rows of the last large group */
+	SortResult *result;			/* rows being returned; NULL: none */
+
+	GroupBatch *batch;			/* rows of small groups; NULL until needed */
+	Sorter	   *sorter;			/* sorts a large group; NULL until needed */
+	bool		sorter_begun;	/* the sorter has rows */
+	SortReport	batch_report;	/* of all batches that are not counted yet */
+	SortGroups	batches;
+	SortGroups	groups;
+} IncrementalState;
 
 /* ------------------------------------------------------------------------
  * Batches of small groups
@@ -267,8 +313,8 @@ begin_large(IncrementalState *node)
 		SortSpec	spec = {0};
 
 		spec.desc = ExecGetResultType(outerPlanState(node));
-		spec.keys = node->sort.keys + node->nprefix;
-		spec.nkeys = node->sort.nkeys - node->nprefix;
+		spec.keys = node->sort.keys + node->prefix->n;
+		spec.nkeys = node->sort.nkeys - node->prefix->n;
 		spec.node = node->css.ss.ps.plan->plan_node_id;
 		spec.timing = compat_node_timed(&node->css.ss.ps);
 		node->sorter = sorter_create(&spec);
@@ -348,7 +394,7 @@ sort_batch(IncrementalState *node)
 		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 
 		node->batch = group_batch_create(ExecGetResultType(outerPlanState(node)),
-										 node->sort.keys + node->nprefix, node->sort.nkeys - node->nprefix);
+										 node->sort.keys + node->prefix->n, node->sort.nkeys - node->prefix->n);
 		MemoryContextSwitchTo(old);
 	}
 	batch = node->batch;
@@ -483,13 +529,14 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	IncrementalState *node = (IncrementalState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	int			nprefix;
 
 	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
 	sort_plan_read(&node->sort, css);
-	node->nprefix = incremental_plan_prefix(cscan);
+	nprefix = incremental_plan_prefix(cscan);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
-	node->prefix = group_columns_create(css, node->nprefix);
-	group_columns_add_keys(node->prefix, node->sort.keys, node->nprefix);
+	node->prefix = group_columns_create(css, nprefix);
+	group_columns_add_keys(node->prefix, node->sort.keys, nprefix);
 	for (int i = 0; i < node->sort.nkeys; i++)
 		node->last_key_attno = Max(node->last_key_attno, node->sort.keys[i].attno);
 	node->source = index_source_create(outerPlanState(css));
@@ -538,6 +585,94 @@ incremental_rescan(CustomScanState *css)
 	index_source_rescan(node->source);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
+}
+
+/* ------------------------------------------------------------------------
+ * EXPLAIN: what Incremental Sort shows
+ * ------------------------------------------------------------------------
+ */
+
+/* Names of the algorithms that sorted groups, as a list. */
+static List *
+group_methods(const SortGroups *groups)
+{
+	List	   *methods = NIL;
+	char		name[64];
+
+	if (groups->batches)
+		methods = lappend(methods, pstrdup("multikey"));
+	for (int bounded = 0; bounded < 2; bounded++)
+	{
+		for (int id = 0; id < ALGORITHM_COUNT; id++)
+		{
+			if ((groups->algorithms[bounded] >> id & 1) == 0)
+				continue;
+			gpusort_route_display_name(sort_algorithms[id].name, name, sizeof(name));
+			methods = lappend(methods, psprintf("%s%s", bounded ? "top-N " : "", name));
+		}
+	}
+	return methods;
+}
+
+static void
+explain_group_space(const char *group, const char *type, int64 average, int64 peak, ExplainState *es)
+{
+	if (peak == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfo(es->str, "  Average %s: " INT64_FORMAT "kB  Peak %s: " INT64_FORMAT "kB", type, average,
+						 type, peak);
+		return;
+	}
+	ExplainOpenGroup("Sort Space", group, true, es);
+	ExplainPropertyInteger("Average Sort Space Used", "kB", average, es);
+	ExplainPropertyInteger("Peak Sort Space Used", "kB", peak, es);
+	ExplainCloseGroup("Sort Space", group, true, es);
+}
+
+static void
+explain_groups(const SortGroups *groups, const char *group, ExplainState *es)
+{
+	List	   *methods = group_methods(groups);
+	ListCell   *lc;
+
+	if (groups->n == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "%s: " INT64_FORMAT "  Sort Method%s: ", group, groups->n,
+						 list_length(methods) > 1 ? "s" : "");
+		foreach(lc, methods)
+			appendStringInfo(es->str, "%s%s", foreach_current_index(lc) > 0 ? ", " : "", (char *) lfirst(lc));
+	}
+	else
+	{
+		ExplainOpenGroup("Incremental Sort Groups", group, true, es);
+		ExplainPropertyInteger("Group Count", NULL, groups->n, es);
+		ExplainPropertyList("Sort Methods Used", methods, es);
+	}
+	explain_group_space("Sort Space Memory", "Memory", groups->memory_kb / groups->n, groups->memory_peak_kb, es);
+	explain_group_space("Sort Space Disk", "Disk", groups->disk_kb / groups->n, groups->disk_peak_kb, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoChar(es->str, '\n');
+	else
+		ExplainCloseGroup("Incremental Sort Groups", group, true, es);
+}
+
+static void
+incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	IncrementalState *node = (IncrementalState *) css;
+
+	explain_keys(css, &node->sort, node->prefix->n, ancestors, es);
+	if (!es->analyze)
+		return;
+	explain_groups(&node->batches, "Full-sort Groups", es);
+	explain_groups(&node->groups, "Pre-sorted Groups", es);
+	if (node->filter != NULL)
+		explain_dropped("", 0, 0, 0, node->filter, es);
 }
 
 /* ------------------------------------------------------------------------

@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 #include "nodes/base/custom_node.h"
 #include "nodes/base/distinct_filter.h"
+#include "nodes/base/explain_sort.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/base/rerun.h"
@@ -392,6 +393,16 @@ gpusort_restore(CustomScanState *css)
 
 	if (node->sort_done)
 		node->result->methods->restore(node->result);
+}
+
+static void
+gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	GpuSortState *node = (GpuSortState *) css;
+
+	explain_keys(css, &node->sort, 0, ancestors, es);
+	if (es->analyze && node->sort_done)
+		explain_sort(css, node->sorter->report, node->keys_only, node->filter, es);
 }
 
 /* ------------------------------------------------------------------------

@@ -41,6 +41,7 @@
 #include "miscadmin.h"
 #include "nodes/base/custom_node.h"
 #include "nodes/base/distinct_filter.h"
+#include "nodes/base/explain_sort.h"
 #include "nodes/base/pause.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/base/rerun.h"
@@ -666,6 +667,24 @@ parallel_sort_shutdown(CustomScanState *css)
 		node->phase = PARALLEL_SORT_END;
 		choose_exec(node);
 	}
+}
+
+static void
+parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+
+	explain_keys(css, &node->sort, 0, ancestors, es);
+	if (!es->analyze || node->phase == PARALLEL_SORT_NEW)
+		return;
+	if (node->on_device)
+	{
+		explain_sort(css, node->partial->sorter->report, false, node->filter, es);
+		return;
+	}
+	ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
+	if (node->sort.distinct > 0 && (node->merge != NULL || node->filter != NULL))
+		explain_dropped("", 0, node->merge != NULL ? node->merge->dropped : 0, 0, node->filter, es);
 }
 
 const NodeType parallel_sort_node = {

@@ -62,7 +62,4 @@ typedef struct ParallelSortState
 /* The state of a GpuSort above a Gather; sort_node has that of a serial one. */
 extern const NodeType parallel_sort_node;
 
-extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-
 #endif							/* GPUSORT_NODES_SORT_SORT_STATE_H */
