@@ -33,7 +33,6 @@ static void
 describe_problem(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
 {
 	gpusort_route_problem(facts, problem);
-	team->ops = NULL;
 	team->size = facts->threads;
 	if (team->size > 1)
 		problem->team = team;

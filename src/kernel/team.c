@@ -1,6 +1,6 @@
 /*
  * team.c
- *	  A SortTeam of threads of this process.
+ *	  A team of threads of this process.
  *
  * Between runs threads sleep on a condition variable, because the next run may
  * be far away.  Within a run members meet at about ten barriers, microseconds
@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SPINS_BEFORE_YIELD	1000	/* polls of a barrier before sched_yield() */
 
@@ -76,12 +77,16 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* SortTeamOps.run */
-static void
-thread_team_run(SortTeam *base, SortTeamBody body, void *arg)
+void
+sort_team_run(SortTeam *base, SortTeamBody body, void *arg)
 {
 	ThreadTeam *team = (ThreadTeam *) base;
 
+	if (team == NULL)
+	{
+		body(arg, 0);
+		return;
+	}
 	pthread_mutex_lock(&team->mutex);
 	team->body = body;
 	team->arg = arg;
@@ -98,13 +103,15 @@ thread_team_run(SortTeam *base, SortTeamBody body, void *arg)
 	pthread_mutex_unlock(&team->mutex);
 }
 
-/* SortTeamOps.barrier */
-static void
-thread_team_barrier(SortTeam *base)
+void
+sort_team_barrier(SortTeam *base)
 {
 	ThreadTeam *team = (ThreadTeam *) base;
-	unsigned	phase = __atomic_load_n(&team->phase, __ATOMIC_RELAXED);
+	unsigned	phase;
 
+	if (team == NULL)
+		return;
+	phase = __atomic_load_n(&team->phase, __ATOMIC_RELAXED);
 	if (__atomic_add_fetch(&team->arrivals, 1, __ATOMIC_ACQ_REL) == base->size)
 	{
 		__atomic_store_n(&team->arrivals, 0, __ATOMIC_RELAXED);
@@ -115,8 +122,6 @@ thread_team_barrier(SortTeam *base)
 		if (spins >= SPINS_BEFORE_YIELD)
 			sched_yield();
 }
-
-static const SortTeamOps thread_team_ops = {thread_team_run, thread_team_barrier};
 
 SortTeam *
 sort_thread_team_create(int size)
@@ -129,13 +134,8 @@ sort_thread_team_create(int size)
 		return NULL;
 	if (posix_memalign((void **) &team, 64, sizeof(ThreadTeam)) != 0)
 		return NULL;
-	*team = (ThreadTeam)
-	{
-		.base =
-		{
-			&thread_team_ops, size
-		}
-	};
+	memset(team, 0, sizeof(ThreadTeam));
+	team->base.size = size;
 	pthread_mutex_init(&team->mutex, NULL);
 	pthread_cond_init(&team->wake, NULL);
 	pthread_cond_init(&team->done, NULL);

@@ -3,16 +3,8 @@
  *	  A team: a fixed number of members that run one function together.
  *
  * A kernel calls sort_team_run() with a body.  Each member runs body(arg,
- * rank), and members meet at sort_team_barrier().  Members share only the
- * problem's records and scratch, and find data there by offset, not by pointers
- * from other members.  Kernels therefore serve two kinds of team:
- *
- *	threads		sort_thread_team_create(): the caller is rank 0, a pool of
- *				threads has the other ranks; the caller calls sort_team_run()
- *				once
- *	processes	each process maps the problem at its own addresses, builds its
- *				own SortProblem, and calls the kernel itself; its team's run
- *				operation calls the body with the process's rank
+ * rank), and members meet at sort_team_barrier().  The caller is rank 0, a pool
+ * of threads has the other ranks.
  *
  * Threads block all signals, so that a server's handlers run in its main
  * thread, and access only the problem.
@@ -33,28 +25,13 @@ extern "C"
 /* Kernels use a team from this number of records on. */
 #define SORT_TEAM_MIN_RECORDS	((size_t) 1 << 16)
 
-typedef struct SortTeam SortTeam;
 typedef void (*SortTeamBody) (void *arg, int rank);
 
-/* Operations of a kind of team. */
-typedef struct SortTeamOps
+/* A team; the first field of the struct that has its threads. */
+typedef struct SortTeam
 {
-	/* Runs the body; returns when all members in this process are done. */
-	void		(*run) (SortTeam *team, SortTeamBody body, void *arg);
-
-	/*
-	 * Waits for all members of the team.  Writes before the barrier are
-	 * visible to all members after it.
-	 */
-	void		(*barrier) (SortTeam *team);
-} SortTeamOps;
-
-/* A team; the first field of the struct that implements it. */
-struct SortTeam
-{
-	const SortTeamOps *ops;
 	int			size;			/* number of members, 1 .. SORT_TEAM_MAX */
-};
+} SortTeam;
 
 /* Number of members.  In these functions a NULL team is the caller alone. */
 static inline int
@@ -70,21 +47,14 @@ sort_team_helps(const SortTeam *team, size_t n)
 	return sort_team_size(team) > 1 && n >= SORT_TEAM_MIN_RECORDS;
 }
 
-static inline void
-sort_team_run(SortTeam *team, SortTeamBody body, void *arg)
-{
-	if (team)
-		team->ops->run(team, body, arg);
-	else
-		body(arg, 0);
-}
+/* Runs the body; returns when all members are done. */
+extern void sort_team_run(SortTeam *team, SortTeamBody body, void *arg);
 
-static inline void
-sort_team_barrier(SortTeam *team)
-{
-	if (team)
-		team->ops->barrier(team);
-}
+/*
+ * Waits for all members.  Writes before the barrier are visible to all members
+ * after it.
+ */
+extern void sort_team_barrier(SortTeam *team);
 
 /*
  * Creates a team of size members: the caller and size - 1 threads.  NULL: no
