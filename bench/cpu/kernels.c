@@ -233,7 +233,7 @@ measure_by_name(const char *name, BenchCase *c, const char *distribution, Buffer
 {
 	const Algorithm *algorithm = algorithm_by_name(name);
 
-	if (algorithm != NULL && algorithm->place == ALGORITHM_ON_CPU)
+	if (algorithm != NULL && !algorithm_on_gpu(algorithm))
 	{
 		measure(algorithm, NULL, c, distribution, work);
 		return;
@@ -316,7 +316,7 @@ usage(FILE *to)
 			"algorithms:   ");
 	FOR_EACH_ALGORITHM(a)
 	{
-		if (a->place == ALGORITHM_ON_CPU)
+		if (!algorithm_on_gpu(a))
 			fprintf(to, " %s", a->name);
 	}
 	for (const BenchAlgorithm *const *p = bench_peers; *p != NULL; p++)

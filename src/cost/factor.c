@@ -148,7 +148,7 @@ cpu_learn_sort(Factor *cpu, const Algorithm *algorithm, const RouteFacts *facts,
 {
 	double		model_us;
 
-	if (algorithm->place != ALGORITHM_ON_CPU || algorithm->id == ALGORITHM_PRESORTED ||
+	if (algorithm_on_gpu(algorithm) || algorithm->id == ALGORITHM_PRESORTED ||
 		facts->n < CPU_LEARN_ROWS || !(took_us > 0))
 		return;
 	model_us = model_predict_us(algorithm, facts);

@@ -252,7 +252,7 @@ gpu_choose(const RouteFacts *facts, double *us)
 	{
 		double		a_us;
 
-		if (a->place != ALGORITHM_ON_GPU || a->only_forced || !gpu_fits(a, facts, &why))
+		if (!algorithm_on_gpu(a) || a->only_forced || !gpu_fits(a, facts, &why))
 			continue;
 		a_us = gpu_predict_us(a, facts);
 		if (a_us < *us)

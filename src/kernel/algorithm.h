@@ -42,21 +42,11 @@ typedef enum AlgorithmId
 #define ALGORITHM_ONE(id, name)	+ 1
 #define ALGORITHM_COUNT		(0 ALGORITHMS(ALGORITHM_ONE, ALGORITHM_ONE))
 
-/* Where an algorithm runs. */
-typedef enum AlgorithmPlace
-{
-	ALGORITHM_ON_CPU,			/* its SortKernel sorts */
-
-	/* the GPU library sorts; its SortKernel sorts nothing */
-	ALGORITHM_ON_GPU
-} AlgorithmPlace;
-
 /* A row of the table. */
 typedef struct Algorithm
 {
 	AlgorithmId id;
 	const char *name;			/* in gpusort.algorithm and the GPU library */
-	AlgorithmPlace place;
 
 	/*
 	 * Bit (1 << SortRecFormat) for each format that the algorithm sorts; of a
@@ -81,7 +71,7 @@ typedef struct Algorithm
 	bool		only_forced;
 	const char *needs;			/* requirement on the input, for users, or "" */
 	const char *paper;			/* source, for users */
-	const SortKernel *kernel;
+	const SortKernel *kernel;	/* sorts on the CPU; NULL: the GPU library sorts */
 } Algorithm;
 
 /* The table, indexed by AlgorithmId. */
@@ -98,7 +88,7 @@ extern const Algorithm *algorithm_by_name(const char *name);
 static inline bool
 algorithm_on_gpu(const Algorithm *algorithm)
 {
-	return algorithm != NULL && algorithm->place == ALGORITHM_ON_GPU;
+	return algorithm != NULL && algorithm->kernel == NULL;
 }
 
 /* Does the algorithm take that format? */

@@ -9,43 +9,11 @@
 #define ALL_FORMATS			(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
 #define HP_FORMATS			(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
 
-/*
- * The kernel of algorithms on GPUs: sorts nothing, as the GPU library runs
- * them.
- */
-static bool
-library_applies(const SortProblem *problem, const char **why)
-{
-	(void) problem;
-	*why = "the GPU library runs it";
-	return false;
-}
-
-static size_t
-library_scratch_bytes(const SortProblem *problem)
-{
-	(void) problem;
-	return 0;
-}
-
-static SortStatus
-library_run(SortProblem *problem)
-{
-	(void) problem;
-	return SORT_NOT_APPLICABLE;
-}
-
-static const SortKernel library_kernel = {
-	.applies = library_applies,
-	.scratch_bytes = library_scratch_bytes,
-	.run = library_run
-};
-
 /* Fields that follow from the algorithm's entry in ALGORITHMS. */
 #define ON_CPU(ID, NAME) \
-	.id = ALGORITHM_##ID, .name = #NAME, .place = ALGORITHM_ON_CPU, .kernel = &NAME##_kernel
+	.id = ALGORITHM_##ID, .name = #NAME, .kernel = &NAME##_kernel
 #define ON_GPU(ID, NAME) \
-	.id = ALGORITHM_##ID, .name = #NAME, .place = ALGORITHM_ON_GPU, .kernel = &library_kernel
+	.id = ALGORITHM_##ID, .name = #NAME
 
 const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 	[ALGORITHM_CPU_RADIX] = {

@@ -178,7 +178,7 @@ worst_choice(const Machine *machine, const GpuFactors *factors, const Factor *cp
 			{
 				double		us;
 
-				if (a->place != ALGORITHM_ON_GPU || a->only_forced || a->by_value)
+				if (!algorithm_on_gpu(a) || a->only_forced || a->by_value)
 					continue;
 				us = times_of(machine, a, &facts, &times);
 				best = fmin(best, us);
