@@ -70,11 +70,10 @@ static uint32 last_heartbeat;	/* at the last check */
 static uint64 last_check;		/* device_now_us() */
 static int	silent_checks;		/* checks without a change of the heartbeat */
 static uint64 opened_mask;		/* gpusort.device when the process was started */
-static uint64 started_us;		/* device_now_us() when it was started */
 
 /* The next start. */
 static bool when_asked = false; /* wait until a sort asks */
-static int	pause_ms = 0;		/* the last pause, which ends at retry_us */
+static int	pause_ms = 0;		/* until retry_us, after a failure; 0: none */
 
 /* The last reason for finding no device that was logged. */
 static char logged[sizeof(device_shared->absence.why_not)];
@@ -152,7 +151,8 @@ start_device_process(void)
 	opened_mask = gpusort_device_mask;
 	device_shared->process.has_finished = false;
 	device_shared->leave = false;
-	last_check = started_us = device_now_us();
+	last_check = device_now_us();
+	device_shared->retry_us = last_check + (uint64) PAUSE_MS * 1000;
 	notes_before = notes_now;
 	notes_now = notes_seen;
 	fflush(stdout);
@@ -411,13 +411,12 @@ process_failed(void)
 {
 	end_generation(DEVICE_SERVICE_DOWN);
 	log_failing_devices();
-	/* after a job has finished, the pause counts from the process's start */
 	if (!device_shared->process.has_finished)
 		double_pause(false);
 	else
 	{
+		/* the pause began with the process */
 		pause_ms = PAUSE_MS;
-		device_shared->retry_us = started_us + (uint64) pause_ms * 1000;
 		when_asked = false;
 	}
 }
@@ -484,7 +483,6 @@ start_is_due(void)
 void
 gpusort_device_supervisor(Datum arg)
 {
-	bool		first = true;
 	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -519,9 +517,8 @@ gpusort_device_supervisor(Datum arg)
 			process_ended(status);
 		if (start_is_due())
 		{
-			if (!first && !when_asked)
+			if (pause_ms > 0 && !when_asked)
 				pg_atomic_fetch_add_u32(&device_shared->process.restarts, 1);
-			first = false;
 			if (!start_device_process())
 				double_pause(false);
 			pg_atomic_write_u32(&device_shared->asked, 0);
