@@ -134,12 +134,12 @@ device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleS
 
 /* Does the router choose the GPU, supposing that it is ready? */
 static bool
-keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
-		  RouteFacts *facts, RouteDecision *decision)
+keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, RouteFacts *facts,
+		  RouteDecision *decision)
 {
 	GpuSampleSeen seen;
 
-	fill_gpu_facts(env, keybuf, layout, key_width, facts, NULL, NULL);
+	fill_gpu_facts(env, keybuf, layout, device_key_width(layout->total_bits), facts, NULL, NULL);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
@@ -154,8 +154,7 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 
 bool
 device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
-				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
-				  RouteDecision *decision)
+				  uint64 key_range, size_t n, RouteFacts *facts, RouteDecision *decision)
 {
 	fill_cpu_facts(env, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), n, facts);
 	facts->key_range = key_range;
@@ -170,14 +169,14 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 	{
 		/* start the process again only if that is worth the wait */
 		facts->device = DEVICE_STATE_READY;
-		facts->device = !keys_gain(env, keybuf, layout, key_width, facts, decision) ?
+		facts->device = !keys_gain(env, keybuf, layout, facts, decision) ?
 			DEVICE_STATE_IDLE :
 			device_bring_back(facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
 							  decision->cpu_us - decision->predicted_us);
 		if (facts->device != DEVICE_STATE_READY)
 			return false;
 	}
-	return keys_gain(env, keybuf, layout, key_width, facts, decision);
+	return keys_gain(env, keybuf, layout, facts, decision);
 }
 
 /* Chooses the GPU's best algorithm without regard to the CPU, or takes a forced one; false if there is none. */
@@ -220,8 +219,8 @@ rows_kept_by_runs(const SortEnv *env, const Batch *batch, double rows, double ro
 }
 
 bool
-device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
-				  int key_width, double rows, RouteFacts *facts, RouteDecision *decision)
+device_route_rows(const SortEnv *env, const Batch *batch, const DeviceLayout *dl, double rows,
+				  RouteFacts *facts, RouteDecision *decision)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
 	DeviceJobSpec rows_spec = {.mode = DEVICE_ROWS};
@@ -237,7 +236,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.memory = env->limit;
 	rows_spec.max_rows = (uint64) rows;
 	rows_spec.max_row_bytes = (uint64) (rows * gain.row_bytes);
-	rows_spec.key_width = key_width;
+	rows_spec.key_width = dl->key_width;
 
 	/* the CPU's keys have the bits that the ranges of the buffered values need */
 	keybuf_ranges(keybuf, ranges);
@@ -245,14 +244,14 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	fill_cpu_facts(env, &narrow, Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
 				   rows, facts);
 	facts->device = device_state();
-	fill_gpu_facts(env, keybuf, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
+	fill_gpu_facts(env, keybuf, &dl->layout, dl->key_width, facts, &gain.device_memory, &gain.all_memory);
 	facts->gpu.keys_back = facts->gpu.drop;
 	gain.rows_back = facts->gpu.rows_back;
 	rows_spec.drop = facts->gpu.drop;
 	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 	if (env->drop_duplicates)
 		gain.run_rows_back = rows_kept_by_runs(env, batch, rows, gain.row_bytes);
-	gain.resolver = !layout->exact;
+	gain.resolver = !dl->layout.exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
 		return choose_for_rows(facts, decision);
@@ -276,12 +275,12 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 }
 
 bool
-device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
-					  double rows, RouteFacts *facts, RouteDecision *decision)
+device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const DeviceLayout *dl, double rows,
+					  RouteFacts *facts, RouteDecision *decision)
 {
-	fill_cpu_facts(env, layout, 32, rows, facts);
+	fill_cpu_facts(env, &dl->layout, 32, rows, facts);
 	facts->device = DEVICE_STATE_READY;
-	fill_gpu_facts(env, keybuf, layout, key_width, facts, NULL, NULL);
+	fill_gpu_facts(env, keybuf, &dl->layout, dl->key_width, facts, NULL, NULL);
 	facts->gpu.keys_back = facts->gpu.drop;
 	memset(decision, 0, sizeof(*decision));
 	return choose_for_rows(facts, decision);

@@ -6,6 +6,7 @@
 #define GPUSORT_GPU_JOB_H
 
 #include "cost/cost.h"
+#include "gpu/device_layout.h"
 #include "gpu/gpu.h"
 #include "key/key.h"
 #include "store/store.h"
@@ -19,24 +20,21 @@
  * Is a GPU the best choice?  Both functions set *facts.  If true, *decision has the GPU's
  * algorithm; otherwise facts->device and facts->gpu.why_not are the reason.
  *
- * device_route_keys: for the keys (and rids) of n rows in this layout and width; the key
- * buffer has some or all of the rows.  key_range is the number of possible keys, 0 if it is
- * not known.  device_route_rows: for whole rows.
+ * device_route_keys: for the keys (and rids) of n rows in this layout; the key buffer has
+ * some or all of the rows.  key_range is the number of possible keys, 0 if it is not known.
+ * device_route_rows: for whole rows.
  */
 extern bool device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
-							  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
-							  RouteDecision *decision);
-extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
-							  int key_width, double rows, RouteFacts *facts,
-							  RouteDecision *decision);
+							  uint64 key_range, size_t n, RouteFacts *facts, RouteDecision *decision);
+extern bool device_route_rows(const SortEnv *env, const Batch *batch, const DeviceLayout *dl, double rows,
+							  RouteFacts *facts, RouteDecision *decision);
 
 /*
  * Chooses the GPU's algorithm for the rows of a parallel sort, before the first one comes.
  * The caller has already decided for the GPU.  False if there is no suitable algorithm.
  */
-extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
-								  int key_width, double rows, RouteFacts *facts,
-								  RouteDecision *decision);
+extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const DeviceLayout *dl,
+								  double rows, RouteFacts *facts, RouteDecision *decision);
 
 /* Rows that a job opened now would sort: those in the key buffer, and those still expected. */
 extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);

@@ -71,7 +71,6 @@ open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	dk->spec.mode = DEVICE_KEYS;
 	dk->spec.max_rows = max_rows;
 	device_route_job(&dk->facts, &dk->decision, &dk->spec);
-	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
 	dk->facts.device = DEVICE_STATE_NONE;
 	dk->keys.cut = dk->spec.drop ? dk->spec.equal_bit : 0;
@@ -186,8 +185,8 @@ device_keys_begin(SortEnv *env, Batch *batch)
 	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
 
 	if (device_layout_choose(&dk->layout, &batch->keybuf, false) &&
-		device_route_keys(env, &batch->keybuf, &dk->layout.layout, dk->layout.key_width, 0,
-						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
+		device_route_keys(env, &batch->keybuf, &dk->layout.layout, 0, (size_t) (rows / STREAM_MARGIN),
+						  &dk->facts, &dk->decision) &&
 		open_keys_job(dk, (uint64) Min(rows, 2.0 * batch->keybuf.n), 0))
 		return dk;
 	pfree(dk);
@@ -448,8 +447,7 @@ open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *
 	double		patience_us = gpusort_forced_algorithm() != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
 
 	dk->layout.layout = *layout;
-	if (device_route_keys(env, keybuf, layout, device_key_width(layout->total_bits),
-						  key_layout_range(keybuf, layout), keybuf->n, &dk->facts,
+	if (device_route_keys(env, keybuf, layout, key_layout_range(keybuf, layout), keybuf->n, &dk->facts,
 						  &dk->decision) &&
 		(open_keys_job(dk, keybuf->n, patience_us) ||
 		 (dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, patience_us))))

@@ -83,8 +83,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	keybuf_freeze(&batch->keybuf);
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&
 		device_layout_for_any(&dev->layout, &batch->keybuf) &&
-		device_route_producer(env, &batch->keybuf, &dev->layout.layout, dev->layout.key_width, rows,
-							  &dev->facts, &dev->decision) &&
+		device_route_producer(env, &batch->keybuf, &dev->layout, rows, &dev->facts, &dev->decision) &&
 		(!env->drop_duplicates || dev->facts.gpu.drop || gpusort_forced_algorithm() != NULL))
 	{
 		dev->spec.mode = DEVICE_ROWS;

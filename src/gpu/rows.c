@@ -418,8 +418,7 @@ open_rows(SortEnv *env, Batch *batch)
 	dev->most_rows = batch->max_rows;
 	/* 4-byte keys travel in 8 bytes, with a value for NULL */
 	if (device_layout_choose(&dev->layout, keybuf, true) &&
-		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,
-						  &dev->facts, &dev->decision))
+		device_route_rows(env, batch, &dev->layout, rows, &dev->facts, &dev->decision))
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
