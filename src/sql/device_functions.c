@@ -73,145 +73,143 @@ gpusort_device_words(void)
 					state == DEVICE_SERVICE_NONE ? retry_words() : "");
 }
 
-/* Fills the columns of the service, which do not depend on the device. */
-static void
-fill_service(Datum *values, bool *nulls, const DeviceUse *use)
+/* A row of the view. */
+typedef struct DeviceRow
 {
-	values[COL_STATE] = CStringGetTextDatum(gpusort_device_words());
-	values[COL_FREE_JOBS] = Int32GetDatum(DEVICE_SLOTS - use->jobs);
-	values[COL_STAGING_TOTAL] = Int64GetDatum((int64) (device_shared->staging_chunks * device_shared->chunk_size));
-	values[COL_STAGING_FREE] = Int64GetDatum((int64) ((device_shared->staging_chunks - use->chunks) *
-													  device_shared->chunk_size));
-	values[COL_PID] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process.pid));
-	values[COL_RESTARTS] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process.restarts));
-	values[COL_WAITING] = Int32GetDatum(use->waiting);
-	nulls[COL_STATE] = nulls[COL_FREE_JOBS] = nulls[COL_STAGING_TOTAL] = nulls[COL_STAGING_FREE] = false;
-	nulls[COL_RESTARTS] = nulls[COL_WAITING] = false;
-	nulls[COL_PID] = pg_atomic_read_u32(&device_shared->process.pid) == 0;
+	Datum		values[COL_COUNT];
+	bool		nulls[COL_COUNT];
+} DeviceRow;
+
+static inline void
+put(DeviceRow *row, int column, Datum value)
+{
+	row->values[column] = value;
+	row->nulls[column] = false;
+}
+
+/* Begins a row with the columns of the service, which do not depend on the device. */
+static void
+begin_row(DeviceRow *row, const DeviceUse *use)
+{
+	uint32		pid;
+
+	memset(row->values, 0, sizeof(row->values));
+	memset(row->nulls, true, sizeof(row->nulls));
+	put(row, COL_STATE, CStringGetTextDatum(gpusort_device_words()));
+	if (device_shared == NULL)
+		return;
+	put(row, COL_FREE_JOBS, Int32GetDatum(DEVICE_SLOTS - use->jobs));
+	put(row, COL_STAGING_TOTAL, Int64GetDatum((int64) (device_shared->staging_chunks * device_shared->chunk_size)));
+	put(row, COL_STAGING_FREE, Int64GetDatum((int64) ((device_shared->staging_chunks - use->chunks) *
+													  device_shared->chunk_size)));
+	pid = pg_atomic_read_u32(&device_shared->process.pid);
+	if (pid != 0)
+		put(row, COL_PID, Int32GetDatum((int32) pid));
+	put(row, COL_RESTARTS, Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process.restarts)));
+	put(row, COL_WAITING, Int32GetDatum(use->waiting));
 }
 
 /* Fills the columns of an open device, by its index in the list. */
 static void
-fill_device(Datum *values, bool *nulls, const DeviceUse *use, int d)
+put_open_device(DeviceRow *row, const DeviceUse *use, int d)
 {
 	const DeviceEntry *entry = &device_shared->devices[d];
 
-	values[COL_DEVICE] = Int32GetDatum(entry->index);
-	values[COL_NAME] = CStringGetTextDatum(entry->name);
-	values[COL_MEMORY_TOTAL] = Int64GetDatum((int64) entry->memory_total);
-	values[COL_MEMORY_BUDGET] = Int64GetDatum((int64) entry->budget);
-	values[COL_MEMORY_USED] = Int64GetDatum((int64) use->device_bytes[d]);
-	values[COL_JOBS] = Int32GetDatum(use->device_jobs[d]);
-	values[COL_MEMORY_KEPT] = Int64GetDatum((int64) entry->kept);
-	nulls[COL_DEVICE] = nulls[COL_NAME] = nulls[COL_MEMORY_TOTAL] = nulls[COL_MEMORY_BUDGET] = false;
-	nulls[COL_MEMORY_USED] = nulls[COL_JOBS] = nulls[COL_MEMORY_KEPT] = false;
+	put(row, COL_DEVICE, Int32GetDatum(entry->index));
+	put(row, COL_NAME, CStringGetTextDatum(entry->name));
+	put(row, COL_MEMORY_TOTAL, Int64GetDatum((int64) entry->memory_total));
+	put(row, COL_MEMORY_BUDGET, Int64GetDatum((int64) entry->budget));
+	put(row, COL_MEMORY_USED, Int64GetDatum((int64) use->device_bytes[d]));
+	put(row, COL_JOBS, Int32GetDatum(use->device_jobs[d]));
+	put(row, COL_MEMORY_KEPT, Int64GetDatum((int64) entry->kept));
 }
 
 /* Fills the counters of a device, by CUDA's number. */
 static void
-fill_counters(Datum *values, bool *nulls, int number)
+put_counters(DeviceRow *row, int number)
 {
 	DeviceCounters *counters = &device_shared->counters[number];
 
-	values[COL_DEVICE] = Int32GetDatum(number);
-	values[COL_NAME] = CStringGetTextDatum(counters->name);
-	values[COL_JOBS_DONE] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->done));
-	values[COL_JOBS_FAILED] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->failed));
-	values[COL_BUSY_SECONDS] = Float8GetDatum((double) pg_atomic_read_u64(&counters->busy_us) / 1e6);
-	values[COL_BYTES_UP] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->bytes_up));
-	values[COL_BYTES_DOWN] = Int64GetDatum((int64) pg_atomic_read_u64(&counters->bytes_down));
-	nulls[COL_DEVICE] = nulls[COL_NAME] = nulls[COL_JOBS_DONE] = nulls[COL_JOBS_FAILED] = false;
-	nulls[COL_BUSY_SECONDS] = nulls[COL_BYTES_UP] = nulls[COL_BYTES_DOWN] = false;
+	put(row, COL_DEVICE, Int32GetDatum(number));
+	put(row, COL_NAME, CStringGetTextDatum(counters->name));
+	put(row, COL_JOBS_DONE, Int64GetDatum((int64) pg_atomic_read_u64(&counters->done)));
+	put(row, COL_JOBS_FAILED, Int64GetDatum((int64) pg_atomic_read_u64(&counters->failed)));
+	put(row, COL_BUSY_SECONDS, Float8GetDatum((double) pg_atomic_read_u64(&counters->busy_us) / 1e6));
+	put(row, COL_BYTES_UP, Int64GetDatum((int64) pg_atomic_read_u64(&counters->bytes_up)));
+	put(row, COL_BYTES_DOWN, Int64GetDatum((int64) pg_atomic_read_u64(&counters->bytes_down)));
 }
 
-static bool
-devices_are_open(void)
+/* The index in the list of the open device of this number; -1: it is not open. */
+static int
+open_device(int number)
 {
 	uint32		state = pg_atomic_read_u32(&device_shared->state);
 
-	return state == DEVICE_SERVICE_READY || state == DEVICE_SERVICE_LEAVING;
+	if (state != DEVICE_SERVICE_READY && state != DEVICE_SERVICE_LEAVING)
+		return -1;
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		if (device_shared->devices[d].index == number)
+			return d;
+	}
+	return -1;
 }
 
 static void
-put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls)
+put_row(ReturnSetInfo *rsinfo, DeviceRow *row)
 {
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row->values, row->nulls);
+}
+
+/*
+ * Returns a row for each open device, or for each device that was opened since the server's
+ * start, with its counters; a row without a device if there is none.
+ */
+static Datum
+list_devices(FunctionCallInfo fcinfo, bool counted)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	DeviceUse	use = {0};
+	DeviceRow	row;
+	int			rows = 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (device_shared != NULL)
+		device_use_read(&use);
+	for (int number = 0; number < DEVICE_MAX && device_shared != NULL; number++)
+	{
+		int			d = open_device(number);
+
+		if (counted ? device_shared->counters[number].name[0] == '\0' : d < 0)
+			continue;
+		begin_row(&row, &use);
+		if (counted)
+			put_counters(&row, number);
+		if (d >= 0)
+			put_open_device(&row, &use, d);
+		put_row(rsinfo, &row);
+		rows++;
+	}
+	if (rows == 0)
+	{
+		begin_row(&row, &use);
+		put_row(rsinfo, &row);
+	}
+	return (Datum) 0;
 }
 
 /* Older SQL versions of this function declare fewer columns: the first of these. */
 Datum
 gpusort_devices(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Datum		values[COL_COUNT] = {0};
-	bool		nulls[COL_COUNT];
-	DeviceUse	use;
-
-	InitMaterializedSRF(fcinfo, 0);
-	memset(nulls, true, sizeof(nulls));
-	if (device_shared == NULL)
-	{
-		values[COL_STATE] = CStringGetTextDatum(gpusort_device_words());
-		nulls[COL_STATE] = false;
-		put_row(rsinfo, values, nulls);
-		return (Datum) 0;
-	}
-
-	device_use_read(&use);
-	fill_service(values, nulls, &use);
-	if (!devices_are_open())
-		put_row(rsinfo, values, nulls);
-	else
-	{
-		for (int d = 0; d < device_shared->ndevices; d++)
-		{
-			fill_device(values, nulls, &use, d);
-			put_row(rsinfo, values, nulls);
-		}
-	}
-	return (Datum) 0;
+	return list_devices(fcinfo, false);
 }
 
-/*
- * gpusort_device_stat_get(): the columns of gpusort_devices() and the counters, for each
- * device that was opened since the server's start.  The memory of a device that is not
- * open is NULL.
- */
+/* The columns of gpusort_devices(), whose memory is NULL if a device is not open, and the counters. */
 Datum
 gpusort_device_stat_get(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Datum		values[COL_COUNT] = {0};
-	bool		nulls[COL_COUNT];
-	DeviceUse	use;
-	int			rows = 0;
-
-	if (device_shared == NULL)
-		return gpusort_devices(fcinfo);
-	InitMaterializedSRF(fcinfo, 0);
-	device_use_read(&use);
-	for (int number = 0; number < DEVICE_MAX; number++)
-	{
-		if (device_shared->counters[number].name[0] == '\0')
-			continue;
-		memset(nulls, true, sizeof(nulls));
-		fill_service(values, nulls, &use);
-		fill_counters(values, nulls, number);
-		for (int d = 0; d < device_shared->ndevices && devices_are_open(); d++)
-		{
-			if (device_shared->devices[d].index == number)
-				fill_device(values, nulls, &use, d);
-		}
-		put_row(rsinfo, values, nulls);
-		rows++;
-	}
-	if (rows == 0)
-	{
-		memset(nulls, true, sizeof(nulls));
-		fill_service(values, nulls, &use);
-		put_row(rsinfo, values, nulls);
-	}
-	return (Datum) 0;
+	return list_devices(fcinfo, true);
 }
 
 /* gpusort_device_failures_get(OUT device int, OUT reason text, OUT failures bigint, OUT last_failure timestamptz) */
@@ -232,7 +230,7 @@ gpusort_device_failures_get(PG_FUNCTION_ARGS)
 		values[1] = CStringGetTextDatum(all[i].reason);
 		values[2] = Int64GetDatum((int64) all[i].failures);
 		values[3] = TimestampTzGetDatum(all[i].last);
-		put_row(rsinfo, values, nulls);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
 }
