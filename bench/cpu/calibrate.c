@@ -464,7 +464,6 @@ sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 	facts->format = sample_format(key_bits);
 	facts->begin_bit = facts->format == SORT_REC_PACKED ? SAMPLE_RID_BITS : 0;
 	facts->end_bit = facts->begin_bit + key_bits;
-	facts->rids_ascending = true;
 	facts->order_known = true;
 	facts->threads = 1;
 

@@ -70,7 +70,6 @@ typedef struct RouteFacts
 	SortRecFormat format;
 	int			begin_bit;		/* significant key bits: [begin_bit, end_bit) */
 	int			end_bit;
-	bool		rids_ascending; /* as in SortProblem */
 
 	/* The keys */
 	/* largest - smallest + 1, saturating; 0: unknown */
@@ -133,7 +132,7 @@ extern void gpusort_route_sample(RouteFacts *facts, const void *recs);
  */
 extern void gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision);
 
-/* Fills the problem from the facts.  The pointers of *problem become NULL. */
+/* Fills the problem from the facts; its rids ascend.  The pointers of *problem become NULL. */
 extern void gpusort_route_problem(const RouteFacts *facts, SortProblem *problem);
 
 /*
@@ -329,8 +328,7 @@ typedef enum GpuTerm
 
 typedef struct GpuTerms
 {
-	double		us[GPU_TERMS];	/* with correction factors */
-	double		library_us[GPU_TERMS];	/* without correction factors */
+	double		us[GPU_TERMS];
 } GpuTerms;
 
 /* ------------------------------------------------------------------------
@@ -385,8 +383,8 @@ typedef struct GpuRowsFacts
 	double		repeated;		/* share of the rows whose key repeats often */
 	double		cpu_sort_us;	/* predicted time of the CPU sort of the keys */
 	double		gpu_sort_us;	/* predicted, with transfers */
-	double		up_ns;			/* per byte to the device; 0: built-in */
-	double		down_ns;		/* per byte from the device; 0: built-in */
+	double		up_ns;			/* per byte to the device */
+	double		down_ns;		/* per byte from the device */
 	double		device_bytes;	/* device memory that the rows need */
 	double		device_memory;	/* available memory of one device; 0: enough */
 	double		all_memory;		/* available memory of all devices */

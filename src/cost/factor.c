@@ -135,8 +135,7 @@ cpu_learn_measured(Factor *cpu, double sort_us)
 	const RouteFacts facts = {
 		.n = (size_t) 1 << CPU_MEASURED_LOG2_ROWS,
 		.format = SORT_REC_64,
-		.end_bit = 64,
-		.rids_ascending = true
+		.end_bit = 64
 	};
 
 	if (sort_us > 0)

@@ -210,20 +210,17 @@ gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms 
 	double		up_ns;
 	double		down_ns;
 
-	terms->library_us[GPU_TERM_HAND_OVER] = costs->job_us;
-	terms->library_us[GPU_TERM_UP] = up_bytes * costs->copy_ns / 1000;
-	terms->library_us[GPU_TERM_SORT] = gpu_sort_us(algorithm->id, facts);
-	terms->library_us[GPU_TERM_DOWN] = down_bytes * costs->copy_ns / 1000;
-	terms->library_us[GPU_TERM_HOST] = (facts->n + rows_back) / 2 * HOST_RIDS_NS / 1000;
-	memcpy(terms->us, terms->library_us, sizeof(terms->us));
+	gpu_copy_ns(facts, &up_ns, &down_ns);
+	terms->us[GPU_TERM_HAND_OVER] = costs->job_us;
+	terms->us[GPU_TERM_UP] = up_bytes * up_ns / 1000;
+	terms->us[GPU_TERM_SORT] = gpu_sort_us(algorithm->id, facts);
+	terms->us[GPU_TERM_DOWN] = down_bytes * down_ns / 1000;
+	terms->us[GPU_TERM_HOST] = (facts->n + rows_back) / 2 * HOST_RIDS_NS / 1000;
 	if (factors == NULL)
 		return;
-	gpu_copy_ns(facts, &up_ns, &down_ns);
 	terms->us[GPU_TERM_HAND_OVER] *= exp(factors->log[GPU_PART_HAND_OVER]);
-	terms->us[GPU_TERM_UP] = up_bytes * up_ns / 1000;
 	terms->us[GPU_TERM_SORT] *= exp(gpu_sort_factor(factors, facts->gpu.key_width, facts->n)) *
 		factors->busy;
-	terms->us[GPU_TERM_DOWN] = down_bytes * down_ns / 1000;
 }
 
 double

@@ -22,7 +22,7 @@ gpusort_route_problem(const RouteFacts *facts, SortProblem *problem)
 	problem->n = facts->n;
 	problem->begin_bit = facts->begin_bit;
 	problem->end_bit = facts->end_bit;
-	problem->rids_ascending = facts->rids_ascending;
+	problem->rids_ascending = true;
 	problem->order_known = facts->order_known;
 	problem->descents = facts->descents;
 	problem->ascents = facts->ascents;

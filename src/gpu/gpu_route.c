@@ -50,7 +50,6 @@ fill_cpu_facts(const SortEnv *env, const KeyLayout *layout, int rid_bits, double
 		facts->begin_bit = rid_bits;
 		facts->end_bit = Max(rid_bits + 1, Min(rid_bits + layout->total_bits, 64));
 	}
-	facts->rids_ascending = true;
 	facts->inexact = !layout->exact;
 	facts->bound = env->bound;
 	facts->threads = sort_threads_most(env->spec.participants);

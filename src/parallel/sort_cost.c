@@ -161,7 +161,6 @@ cpu_facts(const SortCostFacts *sort, const CostKeys *keys, double n, int partici
 	facts->format = sort->keys_only && keys->bits > 64 ? SORT_REC_128 : SORT_REC_PACKED;
 	facts->begin_bit = sort->keys_only ? 0 : 1 + pg_leftmost_one_pos64((uint64) rids | 1);
 	facts->end_bit = Min(facts->begin_bit + keys->bits, facts->format == SORT_REC_128 ? 128 : 64);
-	facts->rids_ascending = true;
 	facts->order_known = sort->in_order;
 	facts->ascents = sort->in_order ? facts->n - 1 : 0;
 	facts->threads = sort_threads_most(participants);

@@ -104,7 +104,6 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefu
 	facts.format = records->format;
 	facts.begin_bit = records->begin_bit;
 	facts.end_bit = records->end_bit;
-	facts.rids_ascending = true;
 	facts.key_range = records->key_range;
 	facts.order_known = true;
 	facts.descents = records->order.descents;

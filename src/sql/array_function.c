@@ -188,7 +188,6 @@ normalize(ArraySort *sort, RouteFacts *facts)
 	sort->min = min;
 	key_bits = pg_leftmost_one_pos64((max - min) | 1) + 1;
 	facts->n = sort->n;
-	facts->rids_ascending = true;
 	facts->format = key_bits + rid_bits <= 64 ? SORT_REC_PACKED : SORT_REC_64;
 	facts->begin_bit = facts->format != SORT_REC_PACKED ? 0 : key_bits <= 32 ? 32 : rid_bits;
 	facts->end_bit = facts->begin_bit + key_bits;

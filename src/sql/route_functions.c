@@ -162,19 +162,21 @@ why_not_words(const RouteFacts *facts, const RoutePrediction *p)
 static const char *
 terms_words(const RouteFacts *facts, const RoutePrediction *p)
 {
-	const GpuFactors *factors = facts->gpu.factors;
+	RouteFacts	uncorrected = *facts;
 	GpuTerms	terms;
 	double		library_us = 0;
 
-	gpu_predict_terms(p->algorithm, facts, &terms);
+	uncorrected.gpu.factors = NULL;
+	gpu_predict_terms(p->algorithm, &uncorrected, &terms);
 	for (int t = 0; t < GPU_TERMS; t++)
-		library_us += terms.library_us[t];
+		library_us += terms.us[t];
+	gpu_predict_terms(p->algorithm, facts, &terms);
 	return psprintf("hand-over %.2f ms, up %.2f, sort %.2f, down %.2f, host %.2f: "
 					"%.2f times the library's costs, by %llu jobs",
 					terms.us[GPU_TERM_HAND_OVER] / 1000, terms.us[GPU_TERM_UP] / 1000,
 					terms.us[GPU_TERM_SORT] / 1000, terms.us[GPU_TERM_DOWN] / 1000,
 					terms.us[GPU_TERM_HOST] / 1000, p->us / library_us,
-					(unsigned long long) (factors == NULL ? 0 : factors->jobs));
+					(unsigned long long) facts->gpu.factors->jobs);
 }
 
 /* The terms of a prediction and its correction; NULL: the model is not corrected. */
@@ -266,7 +268,6 @@ gpusort_route(PG_FUNCTION_ARGS)
 		key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 	facts.begin_bit = facts.format == SORT_REC_PACKED ? 32 : 0;
 	facts.end_bit = facts.begin_bit + key_bits;
-	facts.rids_ascending = true;
 	set_gpu(&facts, key_bits);
 	if (!PG_ARGISNULL(3))
 		set_input_order(&facts, text_to_cstring(PG_GETARG_TEXT_PP(3)));

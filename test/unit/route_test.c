@@ -38,7 +38,6 @@ facts_of(size_t n, int key_bits)
 	facts.format = sample_format(key_bits);
 	facts.begin_bit = facts.format == SORT_REC_PACKED ? 32 : 0;
 	facts.end_bit = facts.begin_bit + key_bits;
-	facts.rids_ascending = true;
 	return facts;
 }
 
