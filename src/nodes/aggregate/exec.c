@@ -100,7 +100,8 @@ typedef struct AggregateState
 	int			ntransitions;
 	Transition *transitions;
 	OrderedSet *set;			/* NULL: no ordered-set aggregate */
-	AttrNumber	set_attno;		/* its sort column */
+	AttrNumber	set_attno;		/* its sort column; 0: none */
+	bool		has_mode;		/* one of its aggregates is mode() */
 	bool		only_wanted;	/* the set's wanted values are all that is needed */
 	bool		first_row_used; /* the result has columns of the group's first row */
 	char	   *row_copy;		/* the first row, if the sort does not keep it */
@@ -837,7 +838,7 @@ static void
 init_columns(AggregateState *node)
 {
 	const Agg  *agg = node->format.agg;
-	int			norder = node->set != NULL && ordered_set_has_mode(node->set) ? 1 : 0;
+	int			norder = node->has_mode ? 1 : 0;
 
 	for (int i = 0; i < node->ntransitions; i++)
 		norder = Max(norder, node->transitions[i].distinct);
@@ -853,8 +854,6 @@ init_columns(AggregateState *node)
 		group_columns_add(node->columns, column->attno, column->equality, column->collation);
 	}
 	use_column(node, node->columns->last_attno);
-	if (node->set != NULL && ordered_set_has_mode(node->set))
-		ordered_set_compared(node->set, &node->columns->columns[node->ngroup]);
 }
 
 /* The column whose DISTINCT values are counted, if there is one group and nothing else is computed; otherwise 0. */
@@ -920,16 +919,20 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	node->transitions = palloc0(agg->numtrans * sizeof(Transition));
 	for (int i = 0; i < agg->numtrans; i++)
 		init_transition(node, &node->transitions[i], &agg->pertrans[i]);
+	/* aggregates may share a transition, so that it has the call of one of them only */
+	for (int i = 0; i < agg->numaggs; i++)
+		node->has_mode |= agg->peragg[i].aggref->aggfnoid == F_MODE;
+	init_columns(node);
 	if (node->set_attno != 0)
 	{
 		use_column(node, node->set_attno);
-		node->set = ordered_set_create(agg, node->set_attno, desc);
+		node->set = ordered_set_create(agg, node->set_attno, desc,
+									   node->has_mode ? &node->columns->columns[node->ngroup] : NULL);
 	}
-	node->only_wanted = node->set != NULL && !ordered_set_has_mode(node->set);
+	node->only_wanted = node->set != NULL && !node->has_mode;
 	for (int i = 0; i < agg->numtrans; i++)
 		node->only_wanted &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
 	node->counted = counted_column(node);
-	init_columns(node);
 	init_reader(node, desc);
 	node->first_row_used = has_group_columns((Node *) node->format.agg->plan.targetlist, NULL) ||
 		has_group_columns((Node *) node->format.agg->plan.qual, NULL);

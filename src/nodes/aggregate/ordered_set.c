@@ -97,8 +97,7 @@ struct OrderedSet
 {
 	int			ncalls;
 	SetCall    *calls;
-	bool		mode;			/* one is mode() */
-	bool		by_position;	/* one is not */
+	bool		by_position;	/* one is not mode() */
 	AttrNumber	attno;			/* the sort column */
 	int16		typlen;
 	bool		typbyval;
@@ -120,7 +119,8 @@ struct OrderedSet
 	int			next_wanted;	/* these were not found yet */
 	int64		position;		/* of the next value, if count is final */
 
-	const GroupColumn *first_equal; /* has the first of these values */
+	/* of mode() */
+	const GroupColumn *first_equal; /* NULL: there is none */
 	int64		run;			/* equal values up to the last one */
 	int64		mode_run;		/* number of values equal to mode_value */
 	bool		run_is_mode;	/* the last value is equal to mode_value */
@@ -169,12 +169,13 @@ ordered_set_column(const Aggref *aggref)
 }
 
 OrderedSet *
-ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc)
+ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc, const GroupColumn *first_equal)
 {
 	OrderedSet *set = palloc0(sizeof(OrderedSet));
 	Form_pg_attribute att = TupleDescAttr(desc, attno - 1);
 	Var		   *column = makeVar(1, 1, att->atttypid, att->atttypmod, att->attcollation, 0);
 
+	set->first_equal = first_equal;
 	set->attno = attno;
 	set->typlen = att->attlen;
 	set->typbyval = att->attbyval;
@@ -195,9 +196,7 @@ ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc)
 		call->type = call->aggregate->multi ? get_element_type(aggref->aggtype) : aggref->aggtype;
 		if (!IsA(argument, Var))
 			call->argument = ExecInitExpr(argument, NULL);
-		if (call->aggregate->function == SET_MODE)
-			set->mode = true;
-		else
+		if (call->aggregate->function != SET_MODE)
 		{
 			call->fraction = linitial(peragg->aggdirectargs);
 			call->fraction_expr = linitial(aggref->aggdirectargs);
@@ -209,18 +208,6 @@ ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc)
 											 &TTSOpsMinimalTuple);
 	set->cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort ordered set", ALLOCSET_DEFAULT_SIZES);
 	return set;
-}
-
-bool
-ordered_set_has_mode(const OrderedSet *set)
-{
-	return set->mode;
-}
-
-void
-ordered_set_compared(OrderedSet *set, const GroupColumn *column)
-{
-	set->first_equal = column;
 }
 
 bool
@@ -374,7 +361,7 @@ next_position(const OrderedSet *set)
 void
 ordered_set_add(OrderedSet *set, Datum value, bool changed)
 {
-	if (set->mode)
+	if (set->first_equal != NULL)
 		count_for_mode(set, changed);
 	if (set->keep)
 		keep_value(set, value);

@@ -14,14 +14,12 @@ typedef struct OrderedSet OrderedSet;
 
 /*
  * Prepares the ordered-set aggregates of an Agg, which have the same sort column, column
- * attno of rows of desc.
+ * attno of rows of desc.  first_equal: this column with the first of the values that are equal
+ * to the last one; NULL: no aggregate is mode().
  */
-extern OrderedSet *ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc);
+extern OrderedSet *ordered_set_create(AggState *agg, AttrNumber attno, TupleDesc desc,
+									  const GroupColumn *first_equal);
 extern void ordered_set_end(OrderedSet *set);
-
-/* Is an aggregate mode()?  The column has the first of the values that are equal to the last one. */
-extern bool ordered_set_has_mode(const OrderedSet *set);
-extern void ordered_set_compared(OrderedSet *set, const GroupColumn *column);
 
 /*
  * Does another aggregate need values by their position?  And may its fractions be evaluated
