@@ -22,7 +22,7 @@ type_range(const KeyBufferColumn *col, KeyRange *range)
 		range->max -= (col->flip == 0);
 	}
 	range->has_null = col->range.has_null;
-	range->inexact = !key_traits[col->kind].exact;
+	range->inexact = key_traits[col->kind].computed;
 	range->set = PG_UINT64_MAX;
 	range->common = 0;
 }
@@ -70,7 +70,7 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool rows)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		if (rows && key_traits[col->kind].exact)
+		if (rows && !key_traits[col->kind].computed)
 			type_range(col, &dl->ranges[c]);
 		else if (!rows || !col->by_bytes || col->range.min <= col->range.max)
 			assumed_range(col, &dl->ranges[c]);

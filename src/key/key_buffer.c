@@ -69,7 +69,7 @@ keybuf_init(KeyBuffer *keybuf, const KeyColumn *keys, int nkeys, bool keys_only)
 				return;
 			add_column(keybuf, &keys[k], kind);
 			bits += key_traits[kind].wide ? 64 : 32;
-			exact &= key_traits[kind].exact;
+			exact &= !key_traits[kind].computed;
 		}
 	}
 	keybuf->complete = true;

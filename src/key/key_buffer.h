@@ -256,7 +256,7 @@ normkey_of_value(const KeyBufferColumn *col, KeyMaker maker, Datum datum, bool *
 		case kind: return (normkey) (make(from_datum(datum)) ^ col->flip);
 #define REF_NORMKEY(kind, normkey, make, words) \
 		case kind: return (normkey) (make((const char *) DatumGetPointer(datum)) ^ col->flip);
-#define COMPUTED_NORMKEY(kind, normkey, make, words, exact) \
+#define COMPUTED_NORMKEY(kind, normkey, make, words) \
 		case kind: return (normkey) (make(col, maker, datum, inexact) ^ col->flip);
 			KEY_KINDS(VALUE_NORMKEY, REF_NORMKEY, COMPUTED_NORMKEY)
 	}

@@ -77,7 +77,7 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 		}
 #define COLUMN_VALUE(kind, normkey, type, from_datum, make, back)	COLUMN_LOOP(kind, normkey)
 #define COLUMN_REF(kind, normkey, make, words)	COLUMN_LOOP(kind, normkey)
-#define COLUMN_COMPUTED(kind, normkey, make, words, exact) \
+#define COLUMN_COMPUTED(kind, normkey, make, words) \
 		case kind: keybuf_column_computed(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
 
 /*
@@ -213,7 +213,7 @@ page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWri
 			break;
 #define SELECT_VALUE(kind, normkey, type, from_datum, make, back)	SELECT_LOOP(kind, normkey)
 #define SELECT_REF(kind, normkey, make, words)	SELECT_LOOP(kind, normkey)
-#define SELECT_COMPUTED(kind, normkey, make, words, exact)	SELECT_LOOP(kind, normkey)
+#define SELECT_COMPUTED(kind, normkey, make, words)	SELECT_LOOP(kind, normkey)
 
 int
 page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,

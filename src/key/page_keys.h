@@ -86,7 +86,7 @@ normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip
 		case kind: return (normkey) (make(*(const type *) p) ^ flip);
 #define REF_NORMKEY_AT(kind, normkey, make, words) \
 		case kind: return (normkey) (make(p) ^ flip);
-#define COMPUTED_NORMKEY_AT(kind, normkey, make, words, exact) \
+#define COMPUTED_NORMKEY_AT(kind, normkey, make, words) \
 		case kind: return (normkey) (make(col, maker, page_datum(p, byval_len), inexact) ^ flip);
 			KEY_KINDS(VALUE_NORMKEY_AT, REF_NORMKEY_AT, COMPUTED_NORMKEY_AT)
 	}

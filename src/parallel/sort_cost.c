@@ -108,12 +108,12 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 		sum->bits += key_traits[kind].words * word_bits;
 		if (!sum->inexact)
 		{
-			sum->device_bits += (key_traits[kind].exact ? key_traits[kind].words : 1) * word_bits;
+			sum->device_bits += (key_traits[kind].computed ? 1 : key_traits[kind].words) * word_bits;
 			same &= key_traits[kind].same_in_processes;
 		}
 		sum->computed += key_traits[kind].computed ? 1 : 0;
 		sum->needs_comparator |= key_traits[kind].needs_comparator;
-		sum->inexact |= !key_traits[kind].exact;
+		sum->inexact |= key_traits[kind].computed;
 	}
 	if (!same || sum->device_bits > 128)
 		sum->device_bits = 0;

@@ -35,7 +35,7 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 		col->attno = keys[k].attno;
 		col->kind = keys[k].kind;
 		col->by_bytes = key_traits[keys[k].kind].by_bytes;
-		col->exact = key_traits[keys[k].kind].exact;
+		col->exact = !key_traits[keys[k].kind].computed;
 		col->nulls_first = keys[k].nulls_first;
 		col->flip = keys[k].descending ? ~UINT64_C(0) : 0;
 		for (int word = 0; word < key_traits[keys[k].kind].words; word++)

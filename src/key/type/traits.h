@@ -113,7 +113,6 @@ normkey_interval_low(const char *p)
  *	words		columns of the key buffer that one SQL column takes: 2 for a
  *				normalized key of 128 bits.  The second column has the next kind,
  *				whose own number of words is 0.
- *	exact		COMPUTED: false if make() may set *inexact
  *	back		VALUE: converts the normalized key to a Datum, or
  *				key_not_decodable
  *
@@ -138,12 +137,12 @@ normkey_interval_low(const char *p)
 	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, normkey_float4, key_not_decodable) \
 	VALUE(KEY_INT8,   uint64, int64,  DatumGetInt64,  normkey_int64,  datum_of_int8) \
 	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, normkey_float8, key_not_decodable) \
-	COMPUTED(KEY_TEXT,   uint64, string_normkey, 1, false) \
-	COMPUTED(KEY_BPCHAR, uint64, string_normkey, 1, false) \
-	COMPUTED(KEY_NAME,   uint64, string_normkey, 1, false) \
-	COMPUTED(KEY_BYTEA,  uint64, string_normkey, 1, false) \
-	COMPUTED(KEY_ABBREVIATED, uint64, abbreviated_normkey, 1, false) \
-	COMPUTED(KEY_COMPARED, uint32, compared_normkey, 1, false) \
+	COMPUTED(KEY_TEXT,   uint64, string_normkey, 1) \
+	COMPUTED(KEY_BPCHAR, uint64, string_normkey, 1) \
+	COMPUTED(KEY_NAME,   uint64, string_normkey, 1) \
+	COMPUTED(KEY_BYTEA,  uint64, string_normkey, 1) \
+	COMPUTED(KEY_ABBREVIATED, uint64, abbreviated_normkey, 1) \
+	COMPUTED(KEY_COMPARED, uint32, compared_normkey, 1) \
 	VALUE(KEY_UINT64, uint64, uint64, DatumGetUInt64, normkey_uint64, datum_of_uint64) \
 	REF(KEY_UUID,          uint64, normkey_uuid, 2) \
 	REF(KEY_UUID_LOW,      uint64, normkey_uuid_low, 0) \
@@ -154,20 +153,20 @@ normkey_interval_low(const char *p)
 	REF(KEY_TIMETZ_ZONE,   uint32, normkey_timetz_zone, 0) \
 	REF(KEY_INTERVAL,      uint32, normkey_interval, 2) \
 	REF(KEY_INTERVAL_LOW,  uint64, normkey_interval_low, 0) \
-	COMPUTED(KEY_NUMERIC,     uint64, numeric_normkey, 2, false) \
-	COMPUTED(KEY_NUMERIC_LOW, uint64, numeric_low_normkey, 0, false) \
-	COMPUTED(KEY_INET,        uint64, inet_normkey, 2, false) \
-	COMPUTED(KEY_INET_LOW,    uint64, inet_low_normkey, 0, false) \
-	COMPUTED(KEY_BITS,        uint64, bits_normkey, 1, false) \
-	COMPUTED(KEY_ENUM,        uint32, enum_normkey, 1, false) \
-	COMPUTED(KEY_ARRAY,      uint64, array_normkey, 1, false) \
-	COMPUTED(KEY_RANGE,      uint64, range_normkey, 1, false) \
-	COMPUTED(KEY_MULTIRANGE, uint64, multirange_normkey, 1, false) \
-	COMPUTED(KEY_RECORD,     uint64, record_normkey, 1, false)
+	COMPUTED(KEY_NUMERIC,     uint64, numeric_normkey, 2) \
+	COMPUTED(KEY_NUMERIC_LOW, uint64, numeric_low_normkey, 0) \
+	COMPUTED(KEY_INET,        uint64, inet_normkey, 2) \
+	COMPUTED(KEY_INET_LOW,    uint64, inet_low_normkey, 0) \
+	COMPUTED(KEY_BITS,        uint64, bits_normkey, 1) \
+	COMPUTED(KEY_ENUM,        uint32, enum_normkey, 1) \
+	COMPUTED(KEY_ARRAY,      uint64, array_normkey, 1) \
+	COMPUTED(KEY_RANGE,      uint64, range_normkey, 1) \
+	COMPUTED(KEY_MULTIRANGE, uint64, multirange_normkey, 1) \
+	COMPUTED(KEY_RECORD,     uint64, record_normkey, 1)
 
 #define VALUE_ENUM(kind, normkey, type, from_datum, make, back)	kind,
 #define REF_ENUM(kind, normkey, make, words)	kind,
-#define COMPUTED_ENUM(kind, normkey, make, words, exact)	kind,
+#define COMPUTED_ENUM(kind, normkey, make, words)	kind,
 typedef enum KeyKind
 {
 	KEY_KINDS(VALUE_ENUM, REF_ENUM, COMPUTED_ENUM)
@@ -193,7 +192,6 @@ typedef union KeyMaker
 extern uint64 string_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 extern uint64 abbreviated_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
-/* numerics.c */
 /* numerics.c: two words */
 extern uint64 numeric_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 extern uint64 numeric_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
@@ -275,8 +273,7 @@ typedef struct KeyTraits
 {
 	int8		words;			/* columns of the key buffer for one SQL column */
 	bool		wide;			/* the normalized key has 8 bytes, otherwise 4 */
-	bool		exact;			/* the normalized keys of all values are exact */
-	bool		computed;		/* a function makes the normalized key */
+	bool		computed;		/* a function makes the normalized key, which may be inexact */
 	bool		decodable;		/* a value can be restored from its key */
 	bool		by_bytes;		/* made of a string's bytes (bytes.h) */
 	bool		nested;			/* the key of the value's first part (keytype.c) */
@@ -294,18 +291,16 @@ static const KeyTraits key_traits[] = {
 #define KIND_BY_BYTES(kind)	((kind) >= KEY_TEXT && (kind) <= KEY_BYTEA)
 #define KIND_NESTED(kind)	((kind) >= KEY_ARRAY && (kind) <= KEY_RECORD)
 #define VALUE_TRAITS(kind, normkey, type, from_datum, make, back) \
-	[kind] = {.words = 1, .wide = sizeof(normkey) == sizeof(uint64), .exact = true, \
+	[kind] = {.words = 1, .wide = sizeof(normkey) == sizeof(uint64), \
 		.decodable = back != key_not_decodable, .same_in_processes = true},
 #define REF_TRAITS(kind, normkey, make, number) \
-	[kind] = {.words = number, .wide = sizeof(normkey) == sizeof(uint64), .exact = true, \
-		.same_in_processes = true},
-#define COMPUTED_TRAITS(kind, normkey, make, number, all_exact) \
-	[kind] = {.words = number, .wide = sizeof(normkey) == sizeof(uint64), .exact = all_exact, \
-		.computed = true, .by_bytes = KIND_BY_BYTES(kind), .nested = KIND_NESTED(kind), \
+	[kind] = {.words = number, .wide = sizeof(normkey) == sizeof(uint64), .same_in_processes = true},
+#define COMPUTED_TRAITS(kind, normkey, make, number) \
+	[kind] = {.words = number, .wide = sizeof(normkey) == sizeof(uint64), .computed = true, \
+		.by_bytes = KIND_BY_BYTES(kind), .nested = KIND_NESTED(kind), \
 		.may_be_unplaced = KIND_NESTED(kind) || (kind) == KEY_ENUM, \
 		.needs_comparator = (kind) == KEY_ABBREVIATED || (kind) == KEY_COMPARED, \
-		.same_in_processes = (all_exact) || KIND_BY_BYTES(kind) || \
-			((kind) >= KEY_NUMERIC && (kind) <= KEY_BITS)},
+		.same_in_processes = KIND_BY_BYTES(kind) || ((kind) >= KEY_NUMERIC && (kind) <= KEY_BITS)},
 	KEY_KINDS(VALUE_TRAITS, REF_TRAITS, COMPUTED_TRAITS)
 };
 
