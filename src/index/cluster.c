@@ -130,21 +130,11 @@ row_of_cluster_page(RowPage *page, int i)
 static bool
 prepare_cluster_pages(ClusterSort *sort)
 {
-	TupleDesc	desc = sort->spec.desc;
-	const KeyBuffer *keybuf = sort->sorter->keybuf;
-	AttrNumber *atts;
-
-	if (desc->natts != RelationGetDescr(sort->copy->old_heap)->natts)
+	if (sort->spec.desc->natts != RelationGetDescr(sort->copy->old_heap)->natts)
 		return false;
-	atts = palloc(desc->natts * sizeof(AttrNumber));
-	for (int att = 0; att < desc->natts; att++)
-		atts[att] = att;
-	page_keys_init(&sort->page.keys, keybuf, desc, atts);
-	sort->page.nkeys = keybuf->ncols;
-	sort->page.key_walk = tuple_walk_create(desc, sort->page.keys.att, keybuf->ncols, false);
-	sort->page.whole = sort->page.direct = true;
+	row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
 	sort->page.row = row_of_cluster_page;
-	return sort->page.key_walk != NULL;
+	return sort->page.keys.walk != NULL;
 }
 
 static void

@@ -272,7 +272,6 @@ prepare_pages(HeapReader *reader)
 {
 	TupleDesc	heap_desc = RelationGetDescr(reader->heap);
 	RowPage    *page = &reader->page;
-	const KeyBuffer *keybuf = reader->sorter->keybuf;
 	AttrNumber	atts[INDEX_MAX_KEYS];
 
 	if (reader->info->ii_Predicate != NIL ||
@@ -297,13 +296,9 @@ prepare_pages(HeapReader *reader)
 	page->row = row_of_page;
 	page->tids = reader->tids;
 	page->direct = true;
-	page_keys_init(&page->keys, keybuf, heap_desc, atts);
-	page->nkeys = keybuf->ncols;
-	page->key_walk = tuple_walk_create(heap_desc, page->keys.att, keybuf->ncols, false);
-	if (page->key_walk == NULL)
-		return false;
+	page_keys_init(&page->keys, reader->sorter->keybuf, heap_desc, atts);
 	page->pick = row_pick_create(heap_desc, reader->desc, atts);
-	if (page->pick == NULL)
+	if (page->keys.walk == NULL || page->pick == NULL)
 		return false;
 	reader->tuple_slot = MakeSingleTupleTableSlot(heap_desc, &TTSOpsHeapTuple);
 	reader->picked_size = BLCKSZ;

@@ -14,44 +14,31 @@
 void
 page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const AttrNumber *atts)
 {
-	int			offset = 0;
+	const TupleWalk *walk;
 
-	/*
-	 * The last column may be a varlena if its offset is aligned: then all its
-	 * formats begin there.
-	 */
-	keys->last_att = 0;
-	keys->fixed = true;
-	for (int c = 0; c < keybuf->ncols; c++)
+	keys->ncols = keybuf->ncols;
+	for (int c = 0; c < keys->ncols; c++)
 	{
+		Form_pg_attribute attr;
+
 		keys->att[c] = atts[keybuf->cols[c].att];
-		keys->offset[c] = 0;
-		keys->byval_len[c] = TupleDescAttr(desc, keys->att[c])->attbyval ?
-			TupleDescAttr(desc, keys->att[c])->attlen : 0;
-		keys->last_att = Max(keys->last_att, keys->att[c] + 1);
+		attr = TupleDescAttr(desc, keys->att[c]);
+		keys->byval_len[c] = attr->attbyval ? attr->attlen : 0;
 	}
-
-	for (int att = 0; att < keys->last_att; att++)
+	walk = keys->walk = tuple_walk_create(desc, keys->att, keys->ncols, false);
+	keys->fixed = walk != NULL && walk->nsteps > 0;
+	for (int c = 0; keys->fixed && c < keys->ncols; c++)
 	{
-		Form_pg_attribute attr = TupleDescAttr(desc, att);
+		const WalkColumn *col = &walk->cols[keys->att[c]];
+		int			first_len = walk->steps[0].len;
 
 		/*
-		 * the NULL of a dropped column is in newer tuples, its value in older
-		 * tuples
+		 * Behind columns of fixed width there may be a varlena, if its offset
+		 * is aligned: then all its formats begin there.
 		 */
-		if (attr->attlen <= 0 && !(attr->attlen == -1 && att == keys->last_att - 1 &&
-								   offset == att_align_nominal(offset, attr->attalign)))
-		{
-			keys->fixed = false;
-			return;
-		}
-		offset = att_align_nominal(offset, attr->attalign);
-		for (int c = 0; c < keybuf->ncols; c++)
-		{
-			if (keys->att[c] == att)
-				keys->offset[c] = offset;
-		}
-		offset += attr->attlen;
+		keys->offset[c] = col->step == 0 ? col->offset : first_len;
+		keys->fixed = col->step == 0 ||
+			(col->step == 1 && first_len > 0 && (first_len & col->align) == 0);
 	}
 }
 

@@ -17,15 +17,18 @@
 /* Where the columns of a key buffer lie in heap tuples. */
 typedef struct PageKeys
 {
-	/* leading attributes of the tuple that are needed */
-	int			last_att;
+	TupleWalk  *walk;			/* finds the columns; NULL: no page can have such tuples */
+	int			ncols;
 	bool		fixed;			/* the columns have fixed offsets */
 	AttrNumber	att[KEY_MAX_COLUMNS];	/* attribute of the tuple, from 0 */
 	int			offset[KEY_MAX_COLUMNS];	/* from the tuple's data, if fixed */
 	int			byval_len[KEY_MAX_COLUMNS]; /* of types by value; else 0 */
 } PageKeys;
 
-/* atts[] maps the columns of the sort's input to attributes of desc, both from 0. */
+/*
+ * atts[] maps the columns of the sort's input to attributes of desc, both from 0.  Allocates
+ * the walk in the current memory context.
+ */
 extern void page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc,
 						   const AttrNumber *atts);
 
@@ -56,16 +59,7 @@ extern int	page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const
 static inline bool
 page_keys_fixed(const PageKeys *keys, const HeapTupleHeaderData *tuple)
 {
-	if (!keys->fixed || HeapTupleHeaderGetNatts(tuple) < keys->last_att)
-		return false;
-	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0))
-		return true;
-	for (int att = 0; att < keys->last_att; att++)
-	{
-		if (att_isnull(att, tuple->t_bits))
-			return false;
-	}
-	return true;
+	return keys->fixed && tuple_walk_plain(keys->walk, tuple);
 }
 
 /* The Datum of the value at p. */

@@ -53,7 +53,7 @@ computed_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 	scan->program = row_program_create((const Scan *) ps->plan, RelationGetDescr(child->ss.ss_currentRelation));
 	scan->page.row = computed_row;
 	row_page_init_stored(&scan->page, desc, keybuf);
-	if (scan->page.key_walk != NULL)
+	if (scan->page.keys.walk != NULL)
 	{
 		scan->memory = palloc(COMPUTED_BYTES);
 		scan->writer = row_writer_create(desc);

@@ -95,12 +95,8 @@ page_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 	scan->page.whole = (ps->ps_ProjInfo == NULL);
 	scan->atts = palloc(Max(1, list_length(ps->plan->targetlist)) * sizeof(AttrNumber));
 	if (map_columns(child, scan->atts))
-	{
 		page_keys_init(&scan->page.keys, keybuf, desc, scan->atts);
-		scan->page.nkeys = keybuf->ncols;
-		scan->page.key_walk = tuple_walk_create(desc, scan->page.keys.att, keybuf->ncols, false);
-	}
-	if (scan->page.key_walk == NULL)
+	if (scan->page.keys.walk == NULL)
 	{
 		pfree(scan->atts);
 		pfree(scan);
@@ -184,7 +180,7 @@ page_scan_end(PageScan *scan)
 		ExecDropSingleTupleTableSlot(scan->row_slot);
 	if (scan->page.pick != NULL)
 		row_pick_free(scan->page.pick);
-	tuple_walk_free(scan->page.key_walk);
+	tuple_walk_free(scan->page.keys.walk);
 	ExecDropSingleTupleTableSlot(scan->tuple_slot);
 	pfree(scan->atts);
 	pfree(scan);

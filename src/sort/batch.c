@@ -248,13 +248,13 @@ batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf
 static inline void
 walk_keys(const RowPage *page, int i, PageKeyPointers where)
 {
-	const TupleWalk *walk = page->key_walk;
+	const TupleWalk *walk = page->keys.walk;
 	WalkAt		at[WALK_MAX_STEPS];
 	const char *cols[MaxTupleAttributeNumber];
 
 	if (likely(tuple_walk(walk, page->tuples[i], page->lens[i], at)))
 	{
-		for (int c = 0; c < page->nkeys; c++)
+		for (int c = 0; c < page->keys.ncols; c++)
 		{
 			const WalkColumn *col = &walk->cols[page->keys.att[c]];
 
@@ -263,7 +263,7 @@ walk_keys(const RowPage *page, int i, PageKeyPointers where)
 		return;
 	}
 	tuple_walk_columns(walk, page->tuples[i], page->lens[i], cols);
-	for (int c = 0; c < page->nkeys; c++)
+	for (int c = 0; c < page->keys.ncols; c++)
 		where[c][i] = cols[page->keys.att[c]];
 }
 
@@ -275,7 +275,7 @@ row_page_find_keys(const RowPage *page, int first, PageKeyPointers where)
 		page_ahead_ask(&page->ahead, i);
 		if (page_keys_fixed(&page->keys, page->tuples[i]))
 		{
-			for (int c = 0; c < page->nkeys; c++)
+			for (int c = 0; c < page->keys.ncols; c++)
 				where[c][i] = row_page_data(page, i) + page->keys.offset[c];
 		}
 		else
@@ -316,16 +316,14 @@ row_page_init_stored(RowPage *page, TupleDesc desc, const KeyBuffer *keybuf)
 		atts[att] = att;
 	page->whole = page->direct = true;
 	page_keys_init(&page->keys, keybuf, desc, atts);
-	page->nkeys = keybuf->ncols;
-	page->key_walk = tuple_walk_create(desc, page->keys.att, keybuf->ncols, false);
 	pfree(atts);
 }
 
 void
 row_page_free_stored(RowPage *page)
 {
-	if (page->key_walk != NULL)
-		tuple_walk_free(page->key_walk);
+	if (page->keys.walk != NULL)
+		tuple_walk_free(page->keys.walk);
 	pfree(page);
 }
 

@@ -30,8 +30,6 @@ struct RowPage
 	bool		whole;			/* rows are the unchanged tuples */
 	RowPick    *pick;			/* makes rows from some columns; or NULL */
 	PageKeys	keys;
-	int			nkeys;
-	TupleWalk  *key_walk;		/* finds keys that have no fixed offset */
 
 	/* Returns row i in a slot, valid until the next call. */
 	TupleTableSlot *(*row) (RowPage *page, int i);
@@ -56,7 +54,7 @@ typedef const char *PageKeyPointers[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
 extern void row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWriter *writer, size_t at);
 
 /*
- * Makes the zeroed page one of stored rows, which cannot have a row if it has no key_walk.
+ * Makes the zeroed page one of stored rows, which cannot have a row if its keys have no walk.
  * Allocates in the current memory context.
  */
 extern void row_page_init_stored(RowPage *page, TupleDesc desc, const KeyBuffer *keybuf);
@@ -70,7 +68,7 @@ row_page_put_stored(RowPage *page, MinimalTuple row)
 	Size		len = row->t_len + MINIMAL_TUPLE_OFFSET;
 
 	/* lens has 16 bits */
-	if (unlikely(page->n == MaxHeapTuplesPerPage || len > PG_UINT16_MAX || page->key_walk == NULL))
+	if (unlikely(page->n == MaxHeapTuplesPerPage || len > PG_UINT16_MAX || page->keys.walk == NULL))
 		return false;
 	page->tuples[page->n] = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
 	page->lens[page->n++] = len;
