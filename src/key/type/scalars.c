@@ -211,26 +211,6 @@ enum_order_create(MemoryContext cxt)
 	return order;
 }
 
-static const EnumPosition *
-enum_find(const EnumOrder *order, Oid value)
-{
-	int			from = 0;
-	int			to = order->n;
-
-	while (from < to)
-	{
-		int			mid = (from + to) / 2;
-
-		if (order->positions[mid].value == value)
-			return &order->positions[mid];
-		if (order->positions[mid].value < value)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return NULL;
-}
-
 static int
 compare_sortorders(const void *a, const void *b)
 {
@@ -247,6 +227,15 @@ compare_oids(const void *a, const void *b)
 	Oid			y = ((const EnumPosition *) b)->value;
 
 	return (x > y) - (x < y);
+}
+
+static const EnumPosition *
+enum_find(const EnumOrder *order, Oid value)
+{
+	EnumPosition wanted = {.value = value};
+
+	return order->n == 0 ? NULL :
+		bsearch(&wanted, order->positions, order->n, sizeof(EnumPosition), compare_oids);
 }
 
 /* Reads the positions of all values of this value's type.  Ignores an unknown value. */
