@@ -60,6 +60,7 @@ bool
 arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 {
 	uint32		span = (size + ARENA_CHUNK_SIZE - 1) / ARENA_CHUNK_SIZE;
+	uint32		chunk;
 
 	if (span > ARENA_MAX_CHUNKS - arena->nchunks)
 		return false;
@@ -93,38 +94,23 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 	 */
 	if (arena->nchunks > 0)
 		arena->closed += arena->next - arena->base[arena->nchunks - 1];
-	arena_grow_table(arena, owner, arena->nchunks + span);
-	if (span == 1)
+	chunk = arena->nchunks;
+	arena_grow_table(arena, owner, chunk + span);
+	/* a huge row's chunk numbers get one region: free the chunks that a reset kept */
+	if (span > 1)
 	{
-		uint32		chunk = arena->nchunks;
-
-		bulk_reserve(owner, &arena->chunks[chunk].buf, ARENA_CHUNK_SIZE, 0);
-		arena->nowned = Max(arena->nowned, chunk + 1);
-		arena_start_chunk(arena, chunk);
-	}
-	else
-	{
-		uint32		chunk = arena->nchunks;
-		char	   *base;
-
-		/*
-		 * these chunk numbers get one region: free the chunks that a reset
-		 * kept
-		 */
 		for (uint32 i = chunk; i < Min(chunk + span, arena->nowned); i++)
 			bulk_free(owner, &arena->chunks[i].buf);
-		bulk_reserve(owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
-		base = arena->chunks[chunk].buf.ptr;
-		for (uint32 i = 0; i < span; i++)
-			arena->base[chunk + i] = base + i * ARENA_CHUNK_SIZE;
-		arena->nowned = Max(arena->nowned, chunk + span);
-		arena->nchunks = chunk + span;
-		arena->next = base;
-		arena->end = base + span * ARENA_CHUNK_SIZE;
-		arena->next_rid = chunk << ARENA_CHUNK_SHIFT;
-		/* arena_used() counts from the last chunk's base */
-		arena->closed += (span - 1) * ARENA_CHUNK_SIZE;
 	}
+	bulk_reserve(owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
+	arena->nowned = Max(arena->nowned, chunk + span);
+	arena_start_chunk(arena, chunk);
+	for (uint32 i = 1; i < span; i++)
+		arena->base[chunk + i] = arena->base[chunk] + i * ARENA_CHUNK_SIZE;
+	arena->nchunks = chunk + span;
+	arena->end = arena->next + span * ARENA_CHUNK_SIZE;
+	/* arena_used() counts from the last chunk's base */
+	arena->closed += (span - 1) * ARENA_CHUNK_SIZE;
 	return true;
 }
 
