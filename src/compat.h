@@ -161,17 +161,6 @@ compat_unique_input(const Path *path)
 #endif
 }
 
-/* The number of pathkeys by which a Unique node compares. */
-static inline int
-compat_unique_keys(const Path *path)
-{
-#if PG_VERSION_NUM >= 190000
-	return ((const UniquePath *) path)->numkeys;
-#else
-	return ((const UpperUniquePath *) path)->numkeys;
-#endif
-}
-
 static inline Path *
 compat_create_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *sorted, int columns, double groups)
 {
@@ -182,9 +171,6 @@ compat_create_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *sorted, int 
 #endif
 }
 
-/* The costs of a Sort of a plan's rows; 18 adds the disabled nodes. */
-#include "miscadmin.h"
-#include "optimizer/cost.h"
 /*
  * A merge join of paths in order, and the rows that it is estimated to read of each: it
  * ends with the last row of either.  18 adds the length of the outer path's presorted
@@ -325,13 +311,6 @@ compat_init_scan_slot(EState *estate, ScanState *ss, TupleDesc desc, const Tuple
 }
 
 /* 18 reports the direction of an ordering operator as a CompareType. */
-#include "utils/lsyscache.h"
-#if PG_VERSION_NUM >= 180000
-#include "access/cmptype.h"
-#else
-#include "access/stratnum.h"
-#endif
-
 static inline bool
 compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 {
@@ -367,18 +346,6 @@ compat_read_recent_buffer(Relation rel, BlockNumber block, Buffer recent)
 	return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, recent);
 #else
 	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, recent);
-#endif
-}
-
-/* Begins a scan of a whole table as the executor does; 19 adds flags. */
-#include "access/tableam.h"
-static inline TableScanDesc
-compat_beginscan(Relation rel, Snapshot snapshot)
-{
-#if PG_VERSION_NUM >= 190000
-	return table_beginscan(rel, snapshot, 0, NULL, SO_NONE);
-#else
-	return table_beginscan(rel, snapshot, 0, NULL);
 #endif
 }
 

@@ -135,7 +135,11 @@ forged_page(PG_FUNCTION_ARGS)
 {
 	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = compat_beginscan(rel, GetActiveSnapshot());
+#if PG_VERSION_NUM >= 190000
+	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL, SO_NONE);
+#else
+	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+#endif
 	HeapScanDesc heap = (HeapScanDesc) scan;
 	HeapScanDescData saved;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
