@@ -607,9 +607,9 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, IndexBuildCou
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
 
-	counters->route = !built ? INDEX_ROUTE_NONE : spec.rids_are_tids ? INDEX_ROUTE_COMPACT : INDEX_ROUTE_TUPLES;
 	if (built)
 	{
+		counters->compact = spec.rids_are_tids;
 		result = palloc(sizeof(IndexBuildResult));
 		result->heap_tuples = counters->heap_rows;
 		result->index_tuples = counters->rows;

@@ -213,21 +213,6 @@ index_relation_hook(COMPAT_RELATION_PARAMS)
  * ------------------------------------------------------------------------
  */
 
-static const char *
-route_name(IndexBuildRoute route)
-{
-	switch (route)
-	{
-		case INDEX_ROUTE_NONE:
-			break;
-		case INDEX_ROUTE_COMPACT:
-			return "compact";
-		case INDEX_ROUTE_TUPLES:
-			return "tuples";
-	}
-	return ROUTE_STOCK;
-}
-
 static uint64
 elapsed_us(instr_time start)
 {
@@ -238,9 +223,12 @@ elapsed_us(instr_time start)
 	return INSTR_TIME_GET_MICROSEC(now);
 }
 
-/* Adds to the counters of a route. */
+/*
+ * Reports and counts a build or a sort of a table by gpusort.  what: the begin of the line for
+ * the log; loading: the phase after the sort.
+ */
 static void
-add_counters(const char *route, const IndexBuildCounters *done, uint64 us)
+count_done(const char *route, const char *what, const IndexBuildCounters *done, const char *loading, uint64 us)
 {
 	IndexStatCount count = {
 		.builds = 1,
@@ -255,41 +243,19 @@ add_counters(const char *route, const IndexBuildCounters *done, uint64 us)
 		.sort_us = (uint64) (done->sort_ms * 1000),
 		.load_us = (uint64) (done->load_ms * 1000)
 	};
+	char		name[NAMEDATALEN] = "";
 
 	index_stat_add(route, NULL, &count);
-}
-
-/* How rows were sorted, for the log: ", sorted by gpu radix".  Returns buf. */
-static const char *
-describe_sort(const IndexBuildCounters *done, char *buf, Size size)
-{
-	char		name[NAMEDATALEN];
-
-	buf[0] = '\0';
 	if (done->sorted)
-	{
 		gpusort_route_display_name(sort_algorithms[done->algorithm].name, name, sizeof(name));
-		snprintf(buf, size, ", sorted by %s%s", name, done->device_failed ? " after a GPU failed" : "");
-	}
-	return buf;
-}
-
-/* Reports and counts a build by gpusort. */
-static void
-count_build(Relation index, const IndexBuildCounters *built, uint64 us)
-{
-	const char *route = route_name(built->route);
-	char		sorted[2 * NAMEDATALEN];
-
-	add_counters(route, built, us);
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort built index \"%s\": route %s%s, %d workers%s, %.0f rows, " INT64_FORMAT " pages, "
+			(errmsg_internal("gpusort %s%s%s%s, %.0f rows, " INT64_FORMAT " pages, "
 							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
-							 "scan %.1f ms, sort %.1f ms, load %.1f ms",
-							 RelationGetRelationName(index), route, built->page_scan ? " by pages" : "",
-							 built->workers, describe_sort(built, sorted, sizeof(sorted)), built->rows, built->pages,
-							 built->runs, built->memory / 1024,
-							 built->scan_ms, built->sort_ms, built->load_ms)));
+							 "scan %.1f ms, sort %.1f ms, %s %.1f ms",
+							 what, done->sorted ? ", sorted by " : "", name,
+							 done->sorted && done->device_failed ? " after a GPU failed" : "", done->rows, done->pages,
+							 done->runs, done->memory / 1024,
+							 done->scan_ms, done->sort_ms, loading, done->load_ms)));
 }
 
 /* Reports and counts that PostgreSQL begins a build, which may end with an error. */
@@ -335,6 +301,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result;
 	IndexBuildCounters counters;
+	const char *route;
 	const char *reason = NULL;
 	instr_time	start;
 
@@ -345,7 +312,10 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	result = index_build_sorted(heap, index, info, &counters, &reason);
 	if (result == NULL)
 		return build_stock(heap, index, info, reason != NULL ? reason : "unknown");
-	count_build(index, &counters, elapsed_us(start));
+	route = counters.compact ? "compact" : "tuples";
+	count_done(route, psprintf("built index \"%s\": route %s%s, %d workers", RelationGetRelationName(index), route,
+							   counters.page_scan ? " by pages" : "", counters.workers),
+			   &counters, "load", elapsed_us(start));
 	return result;
 }
 
@@ -353,23 +323,6 @@ build_index(Relation heap, Relation index, IndexInfo *info)
  * CLUSTER
  * ------------------------------------------------------------------------
  */
-
-/* Reports and counts a sort by gpusort. */
-static void
-count_cluster(Relation heap, const IndexBuildCounters *done, uint64 us)
-{
-	char		sorted[2 * NAMEDATALEN];
-
-	add_counters(ROUTE_CLUSTER, done, us);
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort sorted table \"%s\"%s%s: %.0f rows, " INT64_FORMAT " pages, "
-							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
-							 "scan %.1f ms, sort %.1f ms, write %.1f ms",
-							 RelationGetRelationName(heap), done->page_scan ? " by pages" : "",
-							 describe_sort(done, sorted, sizeof(sorted)), done->rows, done->pages, done->runs,
-							 done->memory / 1024,
-							 done->scan_ms, done->sort_ms, done->load_ms)));
-}
 
 /* Our relation_copy_for_cluster: arguments are those of the heap access method's. */
 static void
@@ -396,7 +349,9 @@ copy_heap(COMPAT_COPY_HEAP_PARAMS)
 	{
 		if (cluster_copy_sorted(&copy, &done, &reason))
 		{
-			count_cluster(old_heap, &done, elapsed_us(start));
+			count_done(ROUTE_CLUSTER, psprintf("sorted table \"%s\"%s", RelationGetRelationName(old_heap),
+											   done.page_scan ? " by pages" : ""),
+					   &done, "write", elapsed_us(start));
 			return;
 		}
 		count_stock("sort of table", old_heap, reason);

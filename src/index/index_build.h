@@ -17,18 +17,10 @@
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
-/* The form of the rows in a build. */
-typedef enum
-{
-	INDEX_ROUTE_NONE,			/* the build was left to btbuild() */
-	INDEX_ROUTE_COMPACT,		/* keys and TIDs: values decoded from keys */
-	INDEX_ROUTE_TUPLES,			/* whole index tuples */
-} IndexBuildRoute;
-
 /* What a build did. */
 typedef struct
 {
-	IndexBuildRoute route;
+	bool		compact;		/* keys and TIDs were sorted: values decoded from keys */
 	int			workers;		/* parallel workers beside this process */
 	bool		page_scan;		/* the heap was read page by page */
 	double		heap_rows;		/* live heap tuples (IndexBuildResult) */
