@@ -140,7 +140,7 @@ extern IndexWorkers *index_workers_launch(Relation heap, Relation index, IndexIn
  */
 extern MergeTree *index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters);
 
-/* What the leader's page writer gives pages to; NULL: it writes them by itself. */
+/* What the leader's page writer gives pages to. */
 extern struct PageHandover *index_workers_handover(IndexWorkers *workers);
 
 /* Ends the workers, also before all rows were read, and adds the remaining counters. */

@@ -11,8 +11,8 @@
  *
  * Only the leader lays out pages.  The position of a tuple depends on the sizes of all
  * tuples before it.  Workers that wrote ranges of keys would not know their page numbers,
- * and the file would differ from PostgreSQL's.  Up to PostgreSQL 16 workers log and write
- * the pages that the leader has laid out (page_handover.c).
+ * and the file would differ from PostgreSQL's.  Workers log and write the pages that the
+ * leader has laid out (page_handover.c).
  *
  * If there is too little shared memory for the workers that are planned, fewer are launched.
  * If no worker can be launched, the caller builds the index alone.
@@ -101,8 +101,8 @@ struct IndexWorkers
 	Snapshot	snapshot;		/* of a concurrent build; NULL: none */
 	BufferUsage *buffers;
 	WalUsage   *wal;
-	PageHandoverShared *pages;	/* NULL: the leader writes all pages */
-	PageHandover *handover;		/* of this process; NULL as pages */
+	PageHandoverShared *pages;
+	PageHandover *handover;		/* of this process */
 	Sorter	   *sorter;			/* the leader's rows; NULL: it takes none */
 };
 
@@ -204,10 +204,9 @@ gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
 	exchange_open_ring(build.ex, me);
 	result = sort_share(&build, me);
 	(void) exchange_write_ring(build.ex, me, &build.spec, shared->work[me].counters.rows > 0 ? result : NULL,
-							   build.handover != NULL ? page_handover_serve : NULL, build.handover);
+							   page_handover_serve, build.handover);
 	sorter_destroy(build.sorter);
-	if (build.handover != NULL)
-		exchange_serve_until_stopped(build.ex, me, page_handover_serve, build.handover);
+	exchange_serve_until_stopped(build.ex, me, page_handover_serve, build.handover);
 	InstrEndParallelQuery(&build.buffers[me], &build.wal[me]);
 
 	index_close(build.index, NoLock);
