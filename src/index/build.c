@@ -396,26 +396,15 @@ load_merge(Loader *loader, LoadKind load, MergeTree *merge)
 	return true;
 }
 
-/* Loads all rows of a merge; false on a violation of uniqueness. */
-static bool
-load_merged(Loader *loader, LoadKind load, MergeTree *merge)
-{
-	switch (load)
-	{
-		case LOAD_PLAIN:
-			return load_merge(loader, LOAD_PLAIN, merge);
-		case LOAD_DEDUPLICATED:
-			return load_merge(loader, LOAD_DEDUPLICATED, merge);
-		case LOAD_UNIQUE:
-			return load_merge(loader, LOAD_UNIQUE, merge);
-	}
-	pg_unreachable();
-}
-
-/* Loads all rows; false on a violation of uniqueness.  load is a constant. */
+/*
+ * Loads all rows of a result, or of a merge if that is not NULL; false on a violation of
+ * uniqueness.  load is a constant.
+ */
 static pg_attribute_always_inline bool
-load_all(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
+load_all(Loader *loader, LoadKind load, SortResult *result, MergeTree *merge, TupleTableSlot *slot)
 {
+	if (merge != NULL)
+		return load_merge(loader, load, merge);
 	switch (result->methods->kind)
 	{
 		case RESULT_ROWS:
@@ -428,16 +417,16 @@ load_all(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot
 }
 
 static bool
-load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
+load_by_kind(Loader *loader, LoadKind load, SortResult *result, MergeTree *merge, TupleTableSlot *slot)
 {
 	switch (load)
 	{
 		case LOAD_PLAIN:
-			return load_all(loader, LOAD_PLAIN, result, slot);
+			return load_all(loader, LOAD_PLAIN, result, merge, slot);
 		case LOAD_DEDUPLICATED:
-			return load_all(loader, LOAD_DEDUPLICATED, result, slot);
+			return load_all(loader, LOAD_DEDUPLICATED, result, merge, slot);
 		case LOAD_UNIQUE:
-			return load_all(loader, LOAD_UNIQUE, result, slot);
+			return load_all(loader, LOAD_UNIQUE, result, merge, slot);
 	}
 	pg_unreachable();
 }
@@ -474,7 +463,7 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 	}
 	if (merge == NULL && result->methods->kind == RESULT_KEYS)
 		prepare_decoded(&loader);
-	loaded = merge != NULL ? load_merged(&loader, kind, merge) : load_result(&loader, kind, result, slot);
+	loaded = load_by_kind(&loader, kind, result, merge, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	if (loaded)
 		counters->pages = page_writer_finish(loader.writer);
