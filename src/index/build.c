@@ -488,7 +488,6 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 static const char *
 build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec, IndexBuildCounters *counters)
 {
-	HeapRead	read;
 	Sorter	   *sorter;
 	SortResult *result;
 	const SortReport *report;
@@ -502,12 +501,9 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec, Inde
 	spec->memory = (Size) maintenance_work_mem * 1024;
 	sorter = sorter_create(spec);
 	sorter_begin(sorter, &(SortBegin) {.rows_expected = heap_rows_expected(heap)});
-	heap_read(heap, index, info, NULL, NULL, sorter, &read);
-	heap_read_report(read.rows);
+	heap_read(heap, index, info, NULL, NULL, sorter, counters);
+	heap_read_report(counters->rows);
 	report = sorter->report;
-	counters->page_scan = read.by_page;
-	counters->heap_rows = read.live;
-	counters->rows = read.rows;
 	/* runs were written during the scan */
 	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
 	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;

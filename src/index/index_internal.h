@@ -82,14 +82,6 @@ extern void index_check_unique(SortSpec *spec, Relation heap, Relation index, co
  * ------------------------------------------------------------------------
  */
 
-/* Counters of heap_read(). */
-typedef struct HeapRead
-{
-	double		live;			/* live heap tuples, for pg_class.reltuples */
-	double		rows;			/* rows that were put to the sorter */
-	bool		by_page;		/* pages were read directly */
-} HeapRead;
-
 /* The blocks of a table that several processes read, in shared memory. */
 typedef struct HeapBlocks
 {
@@ -108,10 +100,10 @@ extern void heap_blocks_report(HeapBlocks *blocks);
  * row is a MinimalTuple of the index's columns with its TID (row.h).  Rows come in TID
  * order.  If the sort fails, not all rows are read.  shared not NULL: reads only this
  * process's share of the blocks.  snapshot: that of a concurrent build; NULL: takes a new
- * one.
+ * one.  Sets the counters of rows, which are 0, and whether pages were read.
  */
 extern void heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
-					  Sorter *sorter, HeapRead *read);
+					  Sorter *sorter, IndexBuildCounters *counters);
 
 /* Reports the number of index tuples as the progress of the statement, which has read all blocks. */
 extern void heap_read_report(double rows);

@@ -73,7 +73,7 @@ typedef struct HeapReader
 	IndexInfo  *info;
 	Sorter	   *sorter;
 	TupleDesc	desc;			/* of the index */
-	HeapRead   *read;
+	IndexBuildCounters *counters;
 	HeapBlocks *shared;			/* blocks of all participants; or NULL */
 	Snapshot	snapshot;		/* of a concurrent build; else SnapshotAny */
 	TransactionId oldest_xmin;	/* for SnapshotAny */
@@ -131,7 +131,7 @@ put_collected(HeapReader *reader)
 			break;
 	}
 	ExecClearTuple(reader->row_slot);
-	reader->read->rows += reader->nrows;
+	reader->counters->rows += reader->nrows;
 	reader->nrows = 0;
 	reader->space_used = 0;
 	reader->ordered = true;
@@ -222,19 +222,21 @@ read_through_scan(HeapReader *reader, BlockNumber first, BlockNumber end)
 	const TableAmRoutine *am = reader->heap->rd_tableam;
 	PgStat_Counter *scans = compat_heap_scans(reader->heap);
 	PgStat_Counter scans_before = scans != NULL ? *scans : 0;
+	double		live;
 
 	if (reader->snapshot == SnapshotAny)
-		reader->read->live += am->index_build_range_scan(reader->heap, reader->index, reader->info, false, false,
-														 false, first, end - first, row_from_scan, reader, NULL);
+		live = am->index_build_range_scan(reader->heap, reader->index, reader->info, false, false,
+										  false, first, end - first, row_from_scan, reader, NULL);
 	else
 	{
 		/* a scan that is passed in is ended; its snapshot and its limits hold */
 		TableScanDesc scan = table_beginscan_strat(reader->heap, reader->snapshot, 0, NULL, true, false);
 
 		heap_setscanlimits(scan, first, end - first);
-		reader->read->live += am->index_build_range_scan(reader->heap, reader->index, reader->info, true, false,
-														 false, 0, InvalidBlockNumber, row_from_scan, reader, scan);
+		live = am->index_build_range_scan(reader->heap, reader->index, reader->info, true, false,
+										  false, 0, InvalidBlockNumber, row_from_scan, reader, scan);
 	}
+	reader->counters->heap_rows += live;
 	/* a participant of a build counts as one scan of the table, as PostgreSQL's does */
 	if (scans != NULL)
 		*scans = scans_before;
@@ -397,14 +399,14 @@ collect_page(HeapReader *reader)
 static void
 put_page(HeapReader *reader)
 {
-	reader->read->live += reader->page.n;
+	reader->counters->heap_rows += reader->page.n;
 	compat_count_heap_rows(reader->heap, reader->page.n);
 	if (reader->has_long && reader->may_be_long)
 		collect_page(reader);
 	else if (reader->page.n > 0)
 	{
 		(void) sorter_put_page(reader->sorter, &reader->page);
-		reader->read->rows += reader->page.n;
+		reader->counters->rows += reader->page.n;
 	}
 }
 
@@ -504,7 +506,7 @@ read_shared_blocks(HeapReader *reader)
 		BlockNumber end = (BlockNumber) Min(first + shared->chunk, (uint64) shared->nblocks);
 
 		heap_blocks_report(shared);
-		if (reader->read->by_page)
+		if (reader->counters->page_scan)
 			read_pages(reader, (BlockNumber) first, end);
 		else
 			read_through_scan(reader, (BlockNumber) first, end);
@@ -517,7 +519,7 @@ read_all_blocks(HeapReader *reader)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(reader->heap);
 
-	if (reader->read->by_page)
+	if (reader->counters->page_scan)
 	{
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
 		read_pages(reader, 0, nblocks);
@@ -525,24 +527,23 @@ read_all_blocks(HeapReader *reader)
 		return;
 	}
 	/* the scan begins with the first block, for TID order */
-	reader->read->live = table_index_build_scan(reader->heap, reader->index, reader->info, false, true,
-												row_from_scan, reader, NULL);
+	reader->counters->heap_rows = table_index_build_scan(reader->heap, reader->index, reader->info, false, true,
+														 row_from_scan, reader, NULL);
 	put_collected(reader);
 }
 
 void
 heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
-		  Sorter *sorter, HeapRead *read)
+		  Sorter *sorter, IndexBuildCounters *counters)
 {
 	HeapReader *reader = palloc0(sizeof(HeapReader));
 
-	memset(read, 0, sizeof(*read));
 	reader->heap = heap;
 	reader->index = index;
 	reader->info = info;
 	reader->sorter = sorter;
 	reader->desc = RelationGetDescr(index);
-	reader->read = read;
+	reader->counters = counters;
 	reader->row_cxt = AllocSetContextCreate(CurrentMemoryContext, "index rows", ALLOCSET_DEFAULT_SIZES);
 	reader->writer = row_writer_create(reader->desc);
 	reader->row_slot = MakeSingleTupleTableSlot(reader->desc, &TTSOpsMinimalTuple);
@@ -560,10 +561,10 @@ heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Sn
 		reader->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
 	}
 
-	read->by_page = prepare_pages(reader);
-	if (read->by_page)
+	counters->page_scan = prepare_pages(reader);
+	if (counters->page_scan)
 		reader->strategy = heap_bulk_strategy(heap);
-	if (read->by_page || shared != NULL)
+	if (counters->page_scan || shared != NULL)
 		pgstat_count_heap_scan(heap);
 	if (shared != NULL)
 		read_shared_blocks(reader);

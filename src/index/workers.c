@@ -135,7 +135,6 @@ sort_share(IndexWorkers *build, int me)
 	IndexBuildCounters *counters = &work->counters;
 	const SortReport *report;
 	SortResult *result = NULL;
-	HeapRead	read;
 	instr_time	clock;
 
 	INSTR_TIME_SET_CURRENT(clock);
@@ -144,11 +143,8 @@ sort_share(IndexWorkers *build, int me)
 	build->sorter = sorter_create(&build->spec);
 	sorter_begin(build->sorter, &(SortBegin) {.rows_expected = build->shared->rows_expected});
 	heap_read(build->heap, build->index, build->info, &build->shared->blocks, build->snapshot,
-			  build->sorter, &read);
+			  build->sorter, counters);
 	report = build->sorter->report;
-	counters->page_scan = read.by_page;
-	counters->heap_rows = read.live;
-	counters->rows = read.rows;
 	/* runs were written during the scan */
 	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
 	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
