@@ -17,41 +17,33 @@
 
 #define SMALLER_KEY		"has a smaller key than the record before it"
 
-typedef struct VerifyKey
+static Key128
+problem_key(const SortProblem *problem, size_t i, uint32 *rid)
 {
-	Key128		key;
-	uint32		rid;
-} VerifyKey;
+	return sort_rec_get(problem->result, problem->format, problem->begin_bit, i, rid);
+}
 
-static VerifyKey
-record_at(const SortProblem *problem, size_t i)
+/* The row ids of the buffer, a bit for each of 8 bytes of rows. */
+static uint8 *
+expected_rids(const KeyBuffer *keybuf, uint32 *max_rid)
 {
-	VerifyKey	k;
+	uint8	   *expected;
 
-	switch (problem->format)
-	{
-		case SORT_REC_PACKED:
-			{
-				uint64		w = ((const uint64 *) problem->result)[i];
+	*max_rid = keybuf->rids[keybuf->n - 1];
+	expected = palloc_extended(*max_rid / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (size_t i = 0; i < keybuf->n; i++)
+		expected[keybuf->rids[i] / 8] |= (uint8) (1 << (keybuf->rids[i] % 8));
+	return expected;
+}
 
-				k.key = w >> problem->begin_bit;
-				k.rid = (uint32) (w & ((UINT64CONST(1) << problem->begin_bit) - 1));
-				return k;
-			}
-		case SORT_REC_64:
-			k.key = ((const SortRec64 *) problem->result)[i].key;
-			k.rid = ((const SortRec64 *) problem->result)[i].rid;
-			return k;
-		case SORT_REC_128:
-			{
-				const SortRec128 *r = (const SortRec128 *) problem->result + i;
-
-				k.key = ((Key128) r->hi << 64) | r->lo;
-				k.rid = r->rid;
-				return k;
-			}
-	}
-	pg_unreachable();
+/* Takes a row id from the expected ones.  False if it is none of them. */
+static bool
+take_expected(uint8 *expected, uint32 max_rid, uint32 rid)
+{
+	if (rid > max_rid || (expected[rid / 8] & (1 << (rid % 8))) == 0)
+		return false;
+	expected[rid / 8] &= (uint8) ~(1 << (rid % 8));
+	return true;
 }
 
 static void
@@ -70,10 +62,11 @@ static uint64
 checksum(const SortProblem *problem)
 {
 	uint64		sum = 0;
+	uint32		rid;
 
 	for (size_t i = 0; i < problem->n; i++)
 	{
-		Key128		key = record_at(problem, i).key;
+		Key128		key = problem_key(problem, i, &rid);
 		uint64		mixed = (uint64) key * UINT64CONST(0x9E3779B97F4A7C15) ^ (uint64) (key >> 64);
 
 		if (i % (1 << 18) == 0)
@@ -90,12 +83,13 @@ verify_keys(const KeyBuffer *keybuf, const KeyLayout *layout, const SortProblem 
 {
 	SortProblem input = *problem;
 	KeyOrder	order;
+	uint32		rid;
 
 	for (size_t i = 1; i < problem->n; i++)
 	{
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (record_at(problem, i).key < record_at(problem, i - 1).key)
+		if (problem_key(problem, i, &rid) < problem_key(problem, i - 1, &rid))
 			verify_failed(kernel, i, SMALLER_KEY);
 	}
 	input.result = palloc_extended(problem->n * sort_rec_size(problem->format), MCXT_ALLOC_HUGE);
@@ -111,33 +105,31 @@ verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *p
 	const KeyBuffer *keybuf = &batch->keybuf;
 	uint32		max_rid;
 	uint8	   *expected;
-	VerifyKey	prev = {0, 0};
+	Key128		prev = 0;
+	uint32		prev_rid = 0;
 
 	if (keybuf->rids == NULL)
 	{
 		verify_keys(keybuf, layout, problem, kernel);
 		return;
 	}
-	max_rid = keybuf->rids[problem->n - 1];
-	expected = palloc_extended(max_rid / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (size_t i = 0; i < problem->n; i++)
-		expected[keybuf->rids[i] / 8] |= (uint8) (1 << (keybuf->rids[i] % 8));
-
+	expected = expected_rids(keybuf, &max_rid);
 	for (size_t i = 0; i < problem->n; i++)
 	{
-		VerifyKey	k = record_at(problem, i);
+		uint32		rid;
+		Key128		key = problem_key(problem, i, &rid);
 
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (k.rid > max_rid || (expected[k.rid / 8] & (1 << (k.rid % 8))) == 0)
+		if (!take_expected(expected, max_rid, rid))
 			verify_failed(kernel, i, VERIFY_NOT_FROM_INPUT);
-		expected[k.rid / 8] &= (uint8) ~(1 << (k.rid % 8));
-		if (i > 0 && k.key < prev.key)
+		if (i > 0 && key < prev)
 			verify_failed(kernel, i, SMALLER_KEY);
-		if (i > 0 && k.key == prev.key && k.rid < prev.rid)
+		if (i > 0 && key == prev && rid < prev_rid)
 			verify_failed(kernel, i, "has the same key as the record before it "
 						  "but came earlier in the input");
-		prev = k;
+		prev = key;
+		prev_rid = rid;
 	}
 	pfree(expected);
 }
@@ -194,17 +186,14 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 			size_t n, int equal_bit, char *why)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
-	uint32		max_rid = keybuf->rids[keybuf->n - 1];
+	uint32		max_rid;
 	Key128	   *keys = equal_bit < 0 ? NULL : palloc_extended(n * sizeof(Key128), MCXT_ALLOC_HUGE);
-	uint8	   *expected = palloc_extended(max_rid / 8 + 1,
-										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	uint8	   *expected = expected_rids(keybuf, &max_rid);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(env->spec.desc, &TTSOpsMinimalTuple);
 	Key128		prev = 0;
 	const char *what = NULL;
 	size_t		i;
 
-	for (i = 0; i < keybuf->n; i++)
-		expected[keybuf->rids[i] / 8] |= (uint8) (1 << (keybuf->rids[i] % 8));
 	for (i = 0; i < n && what == NULL; i++)
 	{
 		uint32		rid = rids[i];
@@ -212,12 +201,11 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 		Key128		key;
 
 		CHECK_FOR_INTERRUPTS();
-		if (rid > max_rid || (expected[rid / 8] & (1 << (rid % 8))) == 0)
+		if (!take_expected(expected, max_rid, rid))
 		{
 			what = VERIFY_NOT_FROM_INPUT;
 			break;
 		}
-		expected[rid / 8] &= (uint8) ~(1 << (rid % 8));
 		row = (MinimalTuple) arena_at(&batch->arena, rid);
 		row_to_slot(slot, row);
 		slot_getsomeattrs(slot, keybuf->last_att);
