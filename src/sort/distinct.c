@@ -102,42 +102,33 @@ distinct_rids(const SortEnv *env, const Arena *arena, uint32 *rids, size_t n, co
 	return Min(kept, n);
 }
 
+/* Drops the keys that are equal to the one before in the bits of mask; format is a constant. */
+static pg_attribute_always_inline size_t
+distinct_keys_format(void *keys, SortRecFormat format, size_t n, Key128 mask)
+{
+	uint32		rid;
+	Key128		prev = sort_rec_get(keys, format, 0, 0, &rid);
+	size_t		kept = 1;
+
+	for (size_t i = 1; i < n; i++)
+	{
+		Key128		key = sort_rec_get(keys, format, 0, i, &rid);
+
+		sort_rec_set(keys, format, 0, kept, key, rid);
+		kept += ((key ^ prev) & mask) != 0;
+		prev = key;
+	}
+	return kept;
+}
+
 size_t
 distinct_keys(const SortEnv *env, const KeyLayout *layout, SortRecFormat format, void *keys, size_t n)
 {
 	Key128		mask = distinct_mask(distinct_test(env->distinct_cols, layout, layout->total_bits).cut);
-	size_t		kept = 1;
 
 	/* keys without rows are exact */
-	if (format == SORT_REC_PACKED)
-	{
-		uint64	   *words = keys;
-		uint64		prev = words[0];
-
-		for (size_t i = 1; i < n; i++)
-		{
-			uint64		word = words[i];
-
-			words[kept] = word;
-			kept += ((word ^ prev) & (uint64) mask) != 0;
-			prev = word;
-		}
-	}
-	else
-	{
-		SortRec128 *recs = keys;
-		SortRec128	prev = recs[0];
-
-		for (size_t i = 1; i < n; i++)
-		{
-			SortRec128	rec = recs[i];
-
-			recs[kept] = rec;
-			kept += (((rec.hi ^ prev.hi) & (uint64) (mask >> 64)) | ((rec.lo ^ prev.lo) & (uint64) mask)) != 0;
-			prev = rec;
-		}
-	}
-	return kept;
+	return format == SORT_REC_PACKED ? distinct_keys_format(keys, SORT_REC_PACKED, n, mask) :
+		distinct_keys_format(keys, SORT_REC_128, n, mask);
 }
 
 size_t

@@ -177,62 +177,49 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 }
 
 /*
- * Extracts the row ids of sorted records in place, at the front of the array.  A row id
- * takes at most half a record, so writing never overtakes reading.  Unless the keys are
- * exact, finds the groups of equal keys.
+ * Extracts the row ids of n sorted records in place, at the front of the array.  A row id
+ * takes at most half a record, so writing never overtakes reading.  Returns the number of row
+ * ids.  distinct: keys that are equal in the bits of mask are those of duplicates.  exact keys
+ * tell which rows are equal: duplicates are left out.  Otherwise adds the positions of possible
+ * duplicates to the set, and finds the groups of equal keys.  The loop is compiled for each
+ * format, distinct and exact.
  */
-#define EXTRACT_RIDS(rec_t, rid_of, equal_keys) \
-	do { \
-		const rec_t *recs = result; \
-		rec_t		prev = recs[0]; \
-		if (exact) \
-		{ \
-			for (size_t i = 0; i < n; i++) \
-				rids[i] = rid_of(recs[i]); \
-			break; \
-		} \
-		rids[0] = rid_of(prev); \
-		for (size_t i = 1; i < n; i++) \
-		{ \
-			rec_t		rec = recs[i]; \
-			rids[i] = rid_of(rec); \
-			if (equal_keys(rec, prev)) \
-				tie_groups_equal(&groups, i); \
-			prev = rec; \
-		} \
-	} while (0)
+static pg_attribute_always_inline size_t
+extract(void *recs, SortRecFormat format, int rid_bits, size_t n, bool distinct, bool exact, Key128 mask,
+		uint64 *set, TieGroups *groups)
+{
+	uint32	   *rids = recs;
+	uint32		rid;
+	Key128		prev = sort_rec_get(recs, format, rid_bits, 0, &rid);
+	size_t		kept = 1;
 
-/*
- * The same for a sort with distinct columns, without the duplicates.  same is the key's
- * equality in these columns.  Returns the number of row ids.
- */
-#define EXTRACT_DISTINCT(rec_t, rid_of, equal_keys, same_keys) \
-	do { \
-		const rec_t *recs = result; \
-		rec_t		prev = recs[0]; \
-		rids[0] = rid_of(prev); \
-		if (exact) \
-		{ \
-			for (size_t i = 1; i < n; i++) \
-			{ \
-				rec_t		rec = recs[i]; \
-				rids[kept] = rid_of(rec); \
-				kept += !same_keys(rec, prev); \
-				prev = rec; \
-			} \
-			break; \
-		} \
-		for (size_t i = 1; i < n; i++) \
-		{ \
-			rec_t		rec = recs[i]; \
-			rids[i] = rid_of(rec); \
-			if (same_keys(rec, prev)) \
-				position_set_add(set, i); \
-			if (equal_keys(rec, prev)) \
-				tie_groups_equal(&groups, i); \
-			prev = rec; \
-		} \
-	} while (0)
+	rids[0] = rid;
+	for (size_t i = 1; i < n; i++)
+	{
+		Key128		key = sort_rec_get(recs, format, rid_bits, i, &rid);
+		bool		same = distinct && ((key ^ prev) & mask) == 0;
+
+		rids[kept] = rid;
+		kept += !(exact && same);
+		if (!exact && same)
+			position_set_add(set, i);
+		if (!exact && key == prev)
+			tie_groups_equal(groups, i);
+		prev = key;
+	}
+	return kept;
+}
+
+static pg_attribute_always_inline size_t
+extract_format(void *recs, SortRecFormat format, int rid_bits, size_t n, bool distinct, bool exact, Key128 mask,
+			   uint64 *set, TieGroups *groups)
+{
+	if (distinct)
+		return exact ? extract(recs, format, rid_bits, n, true, true, mask, NULL, NULL) :
+			extract(recs, format, rid_bits, n, true, false, mask, set, groups);
+	return exact ? extract(recs, format, rid_bits, n, false, true, 0, NULL, NULL) :
+		extract(recs, format, rid_bits, n, false, false, 0, NULL, groups);
+}
 
 /* Frees recs or scratch, whichever does not have the result. */
 static void
@@ -247,106 +234,55 @@ free_other(SortEnv *env, const void *result)
 		bulk_free(env->bulk, &env->recs);
 }
 
-/* The row ids of the sorted records, with ties resolved. */
+/* Sets the result from sorted records: their row ids, with ties resolved, without duplicates if these are dropped. */
 static void
-extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *result,
-			 Sorted *sorted)
+take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, Sorted *sorted)
 {
 	size_t		n = records->n;
-	uint32	   *rids = result;
+	int			rid_bits = records->begin_bit;
+	bool		distinct = env->drop_duplicates;
 	/* equal rows are found among ties */
 	bool		exact = records->exact && env->spec.on_equal == NULL;
-	int			rid_bits = records->begin_bit;
-	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
+	DistinctTest test = {0};
+	Key128		mask = 0;
+	uint64	   *set = NULL;
 	TieGroups	groups;
 
-#define WORD_RID(w)			((uint32) ((w) & rid_mask))
-#define WORD_EQUAL(a, b)	((((a) ^ (b)) >> rid_bits) == 0)
-#define REC_RID(r)			((r).rid)
-#define REC64_EQUAL(a, b)	((a).key == (b).key)
-#define REC128_EQUAL(a, b)	((a).hi == (b).hi && (a).lo == (b).lo)
-
+	if (distinct)
+	{
+		test = distinct_test(env->distinct_cols, records->layout, records->end_bit - rid_bits);
+		mask = distinct_mask(test.cut);
+		/* keys that are exact in all columns are so in the distinct ones */
+		Assert(!exact || test.exact);
+		if (!exact)
+			set = MemoryContextAllocExtended(env->cxt, position_set_bytes(n), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	}
 	tiebreak_on_equal(env->tiebreak, env->spec.on_equal, env->spec.on_equal_arg);
-	tie_groups_begin(&groups, env->tiebreak, &batch->arena, rids);
+	tie_groups_begin(&groups, env->tiebreak, &batch->arena, result);
 	switch (records->format)
 	{
 		case SORT_REC_PACKED:
-			EXTRACT_RIDS(uint64, WORD_RID, WORD_EQUAL);
+			n = extract_format(result, SORT_REC_PACKED, rid_bits, n, distinct, exact, mask, set, &groups);
 			break;
 		case SORT_REC_64:
-			EXTRACT_RIDS(SortRec64, REC_RID, REC64_EQUAL);
+			n = extract_format(result, SORT_REC_64, 0, n, distinct, exact, mask, set, &groups);
 			break;
 		case SORT_REC_128:
-			EXTRACT_RIDS(SortRec128, REC_RID, REC128_EQUAL);
+			n = extract_format(result, SORT_REC_128, 0, n, distinct, exact, mask, set, &groups);
 			break;
 	}
 	env->report.ties += tie_groups_end(&groups);
 	/* merges have other rows */
 	tiebreak_on_equal(env->tiebreak, NULL, NULL);
-	sorted->rids = rids;
-	sorted->n = n;
-	free_other(env, rids);
-}
-
-/* The same without duplicates. */
-static void
-extract_distinct_rids(SortEnv *env, const Batch *batch, const Records *records, void *result,
-					  Sorted *sorted)
-{
-	size_t		n = records->n;
-	size_t		kept = 1;
-	uint32	   *rids = result;
-	int			rid_bits = records->begin_bit;
-	DistinctTest test = distinct_test(env->distinct_cols, records->layout, records->end_bit - rid_bits);
-	bool		exact = records->exact;
-	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
-	const Key128 key_mask = distinct_mask(test.cut + rid_bits);
-	const uint64 mask = (uint64) key_mask;
-	const uint64 mask_hi = (uint64) (key_mask >> 64);
-	uint64	   *set = NULL;
-	TieGroups	groups;
-
-	/* keys that are exact in all columns are so in the distinct ones */
-	Assert(!exact || test.exact);
-#define WORD_SAME(a, b)		((((a) ^ (b)) & mask) == 0)
-#define REC64_SAME(a, b)	((((a).key ^ (b).key) & mask) == 0)
-#define REC128_SAME(a, b)	(((((a).hi ^ (b).hi) & mask_hi) | (((a).lo ^ (b).lo) & mask)) == 0)
-
-	if (!exact)
-		set = MemoryContextAllocExtended(env->cxt, position_set_bytes(n), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	tie_groups_begin(&groups, env->tiebreak, &batch->arena, rids);
-	switch (records->format)
+	if (set != NULL)
 	{
-		case SORT_REC_PACKED:
-			EXTRACT_DISTINCT(uint64, WORD_RID, WORD_EQUAL, WORD_SAME);
-			break;
-		case SORT_REC_64:
-			EXTRACT_DISTINCT(SortRec64, REC_RID, REC64_EQUAL, REC64_SAME);
-			break;
-		case SORT_REC_128:
-			EXTRACT_DISTINCT(SortRec128, REC_RID, REC128_EQUAL, REC128_SAME);
-			break;
-	}
-	if (!exact)
-	{
-		env->report.ties += tie_groups_end(&groups);
-		kept = distinct_rids(env, &batch->arena, rids, n, set, test.exact);
+		n = distinct_rids(env, &batch->arena, result, n, set, test.exact);
 		pfree(set);
 	}
-	env->report.dropped_in_batches += n - kept;
-	sorted->rids = rids;
-	sorted->n = kept;
-	free_other(env, rids);
-}
-
-/* Sets the result from sorted records. */
-static void
-take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, Sorted *sorted)
-{
-	if (env->drop_duplicates)
-		extract_distinct_rids(env, batch, records, result, sorted);
-	else
-		extract_rids(env, batch, records, result, sorted);
+	env->report.dropped_in_batches += records->n - n;
+	sorted->rids = result;
+	sorted->n = n;
+	free_other(env, result);
 }
 
 static size_t
@@ -464,52 +400,62 @@ found_equal_keys(const SortEnv *env, KeyReader *reader, size_t i, size_t j, size
 	pfree(b);
 }
 
-#define EQUAL_KEYS(rec_t, rid_of, equal_keys) \
-	do { \
-		const rec_t *recs = sorted->keys; \
-		for (size_t i = 1; i < sorted->n; i++) \
-		{ \
-			if (likely(!equal_keys(recs[i], recs[i - 1]))) \
-			{ \
-				start = i; \
-				called = false; \
-				continue; \
-			} \
-			if (called || (rid_of(recs[i]) & TID_RID_DEAD) != 0) \
-				continue; \
-			for (; (rid_of(recs[start]) & TID_RID_DEAD) != 0 && start < i; start++) \
-				; \
-			if (start == i) \
-				continue; \
-			found_equal_keys(env, &reader, start, i, sorted->n); \
-			if (++calls == EQUAL_ROWS_MAX) \
-				break; \
-			called = true; \
-		} \
-	} while (0)
-
-/* Calls on_equal for sorted keys with TIDs. */
-static void
-find_equal_keys(SortEnv *env, const KeyBuffer *keybuf, const Sorted *sorted)
+/* Calls on_equal for sorted keys with TIDs, of a constant format. */
+static pg_attribute_always_inline void
+find_equal_format(const SortEnv *env, KeyReader *reader, const Sorted *sorted, SortRecFormat format)
 {
+	const void *recs = sorted->keys;
 	int			rid_bits = sorted->rid_bits;
-	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
+	uint32		rid;
+	Key128		prev = sort_rec_get(recs, format, rid_bits, 0, &rid);
 	size_t		start = 0;		/* of the equal keys; rows before are dead */
 	bool		called = false; /* for these keys */
 	int			calls = 0;
+
+	for (size_t i = 1; i < sorted->n; i++)
+	{
+		Key128		key = sort_rec_get(recs, format, rid_bits, i, &rid);
+
+		if (likely(key != prev))
+		{
+			prev = key;
+			start = i;
+			called = false;
+			continue;
+		}
+		if (called || (rid & TID_RID_DEAD) != 0)
+			continue;
+		for (; start < i; start++)
+		{
+			(void) sort_rec_get(recs, format, rid_bits, start, &rid);
+			if ((rid & TID_RID_DEAD) == 0)
+				break;
+		}
+		if (start == i)
+			continue;
+		found_equal_keys(env, reader, start, i, sorted->n);
+		if (++calls == EQUAL_ROWS_MAX)
+			break;
+		called = true;
+	}
+}
+
+static void
+find_equal_keys(SortEnv *env, const KeyBuffer *keybuf, const Sorted *sorted)
+{
 	KeyReader	reader;
 
 	key_reader_begin(&reader, env, keybuf, sorted);
 	switch (sorted->format)
 	{
 		case SORT_REC_PACKED:
-			EQUAL_KEYS(uint64, WORD_RID, WORD_EQUAL);
+			find_equal_format(env, &reader, sorted, SORT_REC_PACKED);
 			break;
 		case SORT_REC_64:
-			EQUAL_KEYS(SortRec64, REC_RID, REC64_EQUAL);
+			find_equal_format(env, &reader, sorted, SORT_REC_64);
 			break;
 		case SORT_REC_128:
-			EQUAL_KEYS(SortRec128, REC_RID, REC128_EQUAL);
+			find_equal_format(env, &reader, sorted, SORT_REC_128);
 			break;
 	}
 }
