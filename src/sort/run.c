@@ -307,14 +307,16 @@ release_own_buffer(RunReader *reader)
 		use_buffer(reader, reader->caller_buf, reader->caller_size);
 }
 
-/* Makes room for one piece after the bytes pos .. len. */
+/*
+ * Moves the bytes pos .. len to the begin of a buffer of at least need bytes: the current
+ * one, or a new one of size bytes.
+ */
 static void
-reserve_piece(RunReader *reader)
+reserve_buffer(RunReader *reader, Size need, Size size)
 {
 	Size		left = reader->len - reader->pos;
-	Size		need = Max(next_row_size(reader), left) + reader->piece;
 
-	if (left + reader->piece > reader->buf_size)
+	if (need > reader->buf_size)
 	{
 		BulkBuf		own = {0};
 
@@ -324,8 +326,8 @@ reserve_piece(RunReader *reader)
 		 */
 		if (has_own_buffer(reader) && left <= reader->caller_size)
 			use_buffer(reader, reader->caller_buf, reader->caller_size);
-		bulk_reserve(reader->owner, &own, need, 0);
-		use_buffer(reader, own.ptr, need);
+		bulk_reserve(reader->owner, &own, size, 0);
+		use_buffer(reader, own.ptr, size);
 		reader->own = own;
 		return;
 	}
@@ -362,22 +364,8 @@ reserve_decoded(RunReader *reader, Size need)
 	need += left + DELTA_SLACK;
 	if (has_own_buffer(reader) && need <= reader->caller_size)
 		use_buffer(reader, reader->caller_buf, reader->caller_size);
-	else if (need > reader->buf_size)
-	{
-		BulkBuf		own = {0};
-
-		if (has_own_buffer(reader) && left <= reader->caller_size)
-			use_buffer(reader, reader->caller_buf, reader->caller_size);
-		bulk_reserve(reader->owner, &own, need, 0);
-		use_buffer(reader, own.ptr, need);
-		reader->own = own;
-	}
-	else if (reader->pos > 0)
-	{
-		memmove(reader->buf, reader->buf + reader->pos, left);
-		reader->pos = 0;
-		reader->len = left;
-	}
+	else
+		reserve_buffer(reader, need, need);
 }
 
 /* Copies the bytes of a row that follow its head. */
@@ -474,7 +462,7 @@ run_reader_fill(RunReader *reader)
 		if (whole && left > reader->headroom)
 			return;
 
-		reserve_piece(reader);
+		reserve_buffer(reader, left + reader->piece, Max(next_row_size(reader), left) + reader->piece);
 		reader->len += read_next(reader, reader->buf + reader->len);
 	}
 }
