@@ -103,8 +103,7 @@ static const ResultMethods merge_methods = {
 	.skip = merge_result_skip,
 	.ahead = merge_result_ahead,
 	.peek = merge_result_peek,
-	.take = merge_result_take,
-	.end = result_holds_nothing
+	.take = merge_result_take
 };
 
 static bool
@@ -121,19 +120,28 @@ run_next(SortResult *result, bool forward, TupleTableSlot *slot)
 static void
 run_rewind(SortResult *result)
 {
-	run_cursor_rewind(&((RunResult *) result)->cursor);
+	RunCursor  *cursor = &((RunResult *) result)->cursor;
+
+	cursor->pos = cursor->mark_pos = 0;
+	cursor->eof = cursor->mark_eof = false;
 }
 
 static void
 run_mark(SortResult *result)
 {
-	run_cursor_mark(&((RunResult *) result)->cursor);
+	RunCursor  *cursor = &((RunResult *) result)->cursor;
+
+	cursor->mark_pos = cursor->pos;
+	cursor->mark_eof = cursor->eof;
 }
 
 static void
 run_restore(SortResult *result)
 {
-	run_cursor_restore(&((RunResult *) result)->cursor);
+	RunCursor  *cursor = &((RunResult *) result)->cursor;
+
+	cursor->pos = cursor->mark_pos;
+	cursor->eof = cursor->mark_eof;
 }
 
 static const ResultMethods run_methods = {
@@ -141,8 +149,7 @@ static const ResultMethods run_methods = {
 	.next = run_next,
 	.rewind = run_rewind,
 	.mark = run_mark,
-	.restore = run_restore,
-	.end = result_holds_nothing
+	.restore = run_restore
 };
 
 SortResult *
@@ -225,8 +232,7 @@ static const ResultMethods key_merge_methods = {
 	.skip = result_array_skip,
 	.ahead = key_merge_result_ahead,
 	.peek = result_keys_peek,
-	.take_keys = key_merge_result_take,
-	.end = result_holds_nothing
+	.take_keys = key_merge_result_take
 };
 
 SortResult *
@@ -245,8 +251,7 @@ static const ResultMethods key_run_methods = {
 	.rewind = result_array_rewind,
 	.mark = result_array_mark,
 	.restore = result_array_restore,
-	.skip = result_array_skip,
-	.end = result_holds_nothing
+	.skip = result_array_skip
 };
 
 SortResult *

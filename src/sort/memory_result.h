@@ -27,7 +27,4 @@ extern void result_array_restore(SortResult *result);
 extern SortResult *result_keys_begin(KeysResult *result, SortEnv *env, const KeyBuffer *keybuf,
 									 const Sorted *sorted);
 
-/* end of results that hold nothing. */
-extern void result_holds_nothing(SortResult *result);
-
 #endif							/* GPUSORT_SORT_MEMORY_RESULT_H */

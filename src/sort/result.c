@@ -25,11 +25,6 @@ result_once(SortResult *result)
 	elog(ERROR, "gpusort: this sort's result can be read only once, forward");
 }
 
-void
-result_holds_nothing(SortResult *result)
-{
-}
-
 /* ------------------------------------------------------------------------
  * Arrays
  * ------------------------------------------------------------------------
@@ -230,8 +225,7 @@ static const ResultMethods rows_methods = {
 	.skip = result_array_skip,
 	.ahead = array_ahead,
 	.peek = rows_peek,
-	.take = rows_take,
-	.end = result_holds_nothing
+	.take = rows_take
 };
 
 static const ResultMethods keys_methods = {
@@ -243,8 +237,7 @@ static const ResultMethods keys_methods = {
 	.skip = result_array_skip,
 	.ahead = array_ahead,
 	.peek = result_keys_peek,
-	.take_keys = keys_take,
-	.end = result_holds_nothing
+	.take_keys = keys_take
 };
 
 static void

@@ -100,8 +100,8 @@ typedef struct ResultMethods
 	size_t		(*take_keys) (SortResult *result, const void **recs);
 
 	/*
-	 * Releases what the result holds.  The sorter frees the memory of the
-	 * sort.
+	 * Releases what the result holds; NULL: nothing.  The sorter frees the
+	 * memory of the sort.
 	 */
 	void		(*end) (SortResult *result);
 } ResultMethods;

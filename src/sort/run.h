@@ -262,25 +262,4 @@ extern void run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size);
 extern void run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run);
 extern MinimalTuple run_cursor_next(RunCursor *cursor, bool forward);
 
-static inline void
-run_cursor_rewind(RunCursor *cursor)
-{
-	cursor->pos = cursor->mark_pos = 0;
-	cursor->eof = cursor->mark_eof = false;
-}
-
-static inline void
-run_cursor_mark(RunCursor *cursor)
-{
-	cursor->mark_pos = cursor->pos;
-	cursor->mark_eof = cursor->eof;
-}
-
-static inline void
-run_cursor_restore(RunCursor *cursor)
-{
-	cursor->pos = cursor->mark_pos;
-	cursor->eof = cursor->mark_eof;
-}
-
 #endif							/* GPUSORT_SORT_RUN_H */

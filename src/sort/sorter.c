@@ -746,7 +746,7 @@ sorter_end(Sorter *base)
 	SorterData *sorter = (SorterData *) base;
 	SortEnv    *env = &sorter->env;
 
-	if (sorter->result != NULL)
+	if (sorter->result != NULL && sorter->result->methods->end != NULL)
 		sorter->result->methods->end(sorter->result);
 	sorter->result = NULL;
 	if (sorter->sink != NULL)
