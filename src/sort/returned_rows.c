@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "kernel/rec.h"
 #include "miscadmin.h"
 #include "sort/returned_rows.h"
 #include "store/store.h"
@@ -205,15 +206,6 @@ returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChu
 	pfree(at);
 }
 
-static int
-compare_sums(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return (x > y) - (x < y);
-}
-
 void
 returned_rows_begin(ReturnedRows *returned)
 {
@@ -223,7 +215,7 @@ returned_rows_begin(ReturnedRows *returned)
 	returned->pending = returned->nlast;
 	if (returned->nlast == 0)
 		return;
-	qsort(returned->last, returned->nlast, sizeof(uint64), compare_sums);
+	qsort(returned->last, returned->nlast, sizeof(uint64), compare_uint64);
 	returned->counts = MemoryContextAllocHuge(returned->cxt, returned->nlast * sizeof(uint64));
 	for (size_t i = 0; i < returned->nlast; i++)
 	{
@@ -252,7 +244,7 @@ returned_rows_skip(ReturnedRows *returned, MinimalTuple row)
 		return true;
 	}
 	found = returned->pending == 0 ? NULL :
-		bsearch(&sum, returned->last, returned->nlast, sizeof(uint64), compare_sums);
+		bsearch(&sum, returned->last, returned->nlast, sizeof(uint64), compare_uint64);
 	if (found == NULL || returned->counts[found - returned->last] == 0)
 		return false;
 	returned->counts[found - returned->last]--;
