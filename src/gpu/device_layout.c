@@ -45,6 +45,8 @@ assumed_range(const KeyBufferColumn *col, KeyRange *range)
 static bool
 layout_ranges(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 {
+	dl->loose_column = KEY_MAX_COLUMNS;
+	dl->bits_behind = 0;
 	for (int c = 0; c < keybuf->ncols; c++)
 		dl->prefix_len[c] = keybuf->cols[c].prefix.len;
 	key_layout(&dl->layout, keybuf, dl->ranges);
@@ -84,23 +86,45 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool rows)
 	return layout_ranges(dl, keybuf, rows ? 64 : 32);
 }
 
+/*
+ * A layout for all values of the columns' types, with numbers for NULL or without: of all
+ * columns, or of those up to the first one that may be inexact.
+ */
+static bool
+layout_types(DeviceLayout *dl, const KeyBuffer *keybuf, bool all_columns, bool nulls)
+{
+	for (int c = 0; c < keybuf->ncols; c++)
+	{
+		type_range(&keybuf->cols[c], &dl->ranges[c]);
+		dl->ranges[c].has_null = nulls;
+		dl->ranges[c].inexact &= !all_columns;
+	}
+	if (!layout_ranges(dl, keybuf, 64) || (all_columns && !dl->layout.exact))
+		return false;
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		const KeyTraits *traits = &key_traits[keybuf->cols[c].kind];
+
+		if (!traits->same_in_processes)
+			return false;
+		if (!all_columns)
+			continue;
+		dl->ranges[c].inexact = traits->computed;
+		if (dl->loose_column < c)
+			dl->bits_behind += dl->layout.cols[c].bits;
+		else if (traits->computed)
+			dl->loose_column = c;
+	}
+	/* not before all values have been seen */
+	dl->layout.exact &= dl->loose_column == KEY_MAX_COLUMNS;
+	return true;
+}
+
 bool
 device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf)
 {
-	bool		fits = false;
-
-	for (int nulls = 1; nulls >= 0 && !fits; nulls--)
-	{
-		for (int c = 0; c < keybuf->ncols; c++)
-		{
-			type_range(&keybuf->cols[c], &dl->ranges[c]);
-			dl->ranges[c].has_null = nulls;
-		}
-		fits = layout_ranges(dl, keybuf, 64);
-	}
-	for (int c = 0; c < dl->layout.ncols; c++)
-		fits &= key_traits[keybuf->cols[c].kind].same_in_processes;
-	return fits;
+	return layout_types(dl, keybuf, true, true) || layout_types(dl, keybuf, true, false) ||
+		layout_types(dl, keybuf, false, true) || layout_types(dl, keybuf, false, false);
 }
 
 void

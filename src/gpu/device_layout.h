@@ -15,8 +15,12 @@
  *							exactness, constant second words, prefixes.  If a later row
  *							breaks an assumption, the keys are sent again when all rows
  *							are known.
- *	rows of several processes	Nothing is assumed: the key ends with the first column
- *							whose kind may be inexact.
+ *	rows of several processes	Nothing is assumed.  If 128 bits hold all columns, the key
+ *							has all of them, and is exact if all values were.  If not
+ *							all were, the columns behind the first one that may be
+ *							inexact decide nothing, and ties up to there are
+ *							resolved.  If 128 bits do not hold all columns, the key
+ *							ends with that column.
  */
 #ifndef GPUSORT_GPU_DEVICE_LAYOUT_H
 #define GPUSORT_GPU_DEVICE_LAYOUT_H
@@ -29,6 +33,14 @@ typedef struct DeviceLayout
 	KeyRange	ranges[KEY_MAX_COLUMNS];	/* ranges that the layout is for */
 	int			prefix_len[KEY_MAX_COLUMNS];	/* of strings */
 	int			key_width;		/* bits of a key in transit: 32, 64 or 128 */
+
+	/*
+	 * Of a key of all columns that is exact if all values are: the first
+	 * column that may be inexact, and the bits behind it.  Otherwise
+	 * KEY_MAX_COLUMNS and 0.
+	 */
+	int			loose_column;
+	int			bits_behind;
 } DeviceLayout;
 
 /*
@@ -39,7 +51,8 @@ extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool
 
 /*
  * For rows of several processes, before the first row.  There is a number for NULL if
- * 128 bits have room for it.  Strings keep the key buffer's prefixes.  False as
+ * 128 bits have room for it; if not, a NULL in the loose column or behind it has the least or
+ * the greatest number, and is inexact.  Strings keep the key buffer's prefixes.  False as
  * device_layout_choose(), or if a column is not the same in all processes
  * (KeyTraits.same_in_processes).
  */
@@ -66,10 +79,10 @@ device_row_prefix(const DeviceLayout *dl, const KeyBufferColumn *col, int c, Dat
 		string_has_prefix(col, value);
 }
 
-/* A value's number in the key; false if the value does not fit the layout. */
+/* A value's number in the key; false if the value does not fit the layout.  Sets *seen_inexact if it is inexact. */
 static inline bool
 device_row_part(const DeviceLayout *dl, const KeyBufferColumn *col, int c, KeyMaker maker, Datum value,
-				uint64 *part)
+				uint64 *part, bool *seen_inexact)
 {
 	bool		inexact = false;
 	uint64		normkey = normkey_of_value(col, maker, value, &inexact);
@@ -77,14 +90,18 @@ device_row_part(const DeviceLayout *dl, const KeyBufferColumn *col, int c, KeyMa
 	if (col->by_bytes && !device_row_prefix(dl, col, c, value, normkey))
 		return false;
 	*part = normkey - (uint64) dl->layout.cols[c].base;
+	*seen_inexact |= inexact;
 	return likely((!inexact || dl->ranges[c].inexact) &&
 				  normkey >= dl->ranges[c].min && normkey <= dl->ranges[c].max);
 }
 
-/* Key of one row of this width, a constant; false if the row does not fit the layout. */
+/*
+ * Key of one row of this width, a constant; false if the row does not fit the layout.  Sets
+ * *inexact if a value is.
+ */
 static pg_attribute_always_inline bool
 device_row_key(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWriter *writer,
-			   const Datum *values, const bool *isnull, int width, Key128 *key)
+			   const Datum *values, const bool *isnull, int width, Key128 *key, bool *inexact)
 {
 	Key128		acc = 0;
 	uint64		acc64 = 0;
@@ -98,11 +115,17 @@ device_row_key(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWriter 
 
 		if (unlikely(isnull[col->att]))
 		{
-			if (!dl->ranges[c].has_null)
+			if (dl->ranges[c].has_null)
+				v = lc->null_value;
+			else if (c < dl->loose_column)
 				return false;
-			v = lc->null_value;
+			else
+			{
+				v = col->nulls_first ? 0 : (((Key128) 1) << lc->bits) - 1;
+				*inexact = true;
+			}
 		}
-		else if (device_row_part(dl, col, c, writer->makers[c], values[col->att], &part))
+		else if (device_row_part(dl, col, c, writer->makers[c], values[col->att], &part, inexact))
 			v = (Key128) part + lc->add;
 		else
 			return false;

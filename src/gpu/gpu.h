@@ -95,6 +95,7 @@ typedef struct DeviceSent
 	uint64		sum;			/* sum of row_sum() */
 	uint64		key_sum;		/* checksum of the keys, if duplicates are dropped */
 	uint64		bytes;			/* that crossed the bus */
+	bool		inexact;		/* a key is inexact */
 } DeviceSent;
 
 /*

@@ -62,6 +62,7 @@ typedef struct DeviceRows
 	uint64		base;
 	uint64		sum;			/* sum of row_sum() */
 	bool		marked;			/* rows have marks */
+	bool		inexact;		/* a key that was sent is inexact */
 	KeyCheck	keys;			/* of the groups, if duplicates are dropped; the rows' secret */
 
 	/* the chunk that is read */

@@ -107,7 +107,9 @@ add_row(DeviceRows *dev, Key128 key, Size size)
 		((Key128 *) dev->up.chunk)[dev->up.rows] = key;
 	if (dev->marked)
 	{
-		row_set_mark(dev->up.next, (uint64) (key >> 64), (uint64) key);
+		Key128		marked = key >> dev->layout.bits_behind;
+
+		row_set_mark(dev->up.next, (uint64) (marked >> 64), (uint64) marked);
 		if (dev->spec.drop)
 			dev->keys.sum += dev->spec.key_width == 64 ? key_hash(&dev->keys.secret, (uint64) key >> dev->keys.cut) :
 				key_hash128(&dev->keys.secret, key >> dev->keys.cut);
@@ -133,8 +135,10 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 
 	row_measure(sink->env->writer, slot, &form);
 	fits = dev->spec.key_width == 64 ?
-		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 64, &key) :
-		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 128, &key);
+		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 64, &key,
+					   &dev->inexact) :
+		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 128, &key,
+					   &dev->inexact);
 	if (unlikely(!fits))
 		return SINK_FULL;
 	room = make_row_room(dev, form.room);
@@ -161,6 +165,8 @@ put_direct_rows(DeviceRows *dev, RowPage *page, int *done)
 	Assert(keybuf->n == 0);
 	keybuf_reserve(keybuf, dev->env->bulk, page->n);
 	row_page_keys_to_buffer(page, 0, keybuf, &dev->env->keys, 0);
+	for (int c = 0; c < keybuf->ncols; c++)
+		dev->inexact |= keybuf->cols[c].range.inexact;
 	if (device_layout_holds(&dev->layout, keybuf))
 	{
 		pack_keys(keybuf, &dev->layout.layout, dev->spec.key_width, 0, page->n, keys);

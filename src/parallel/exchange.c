@@ -256,6 +256,7 @@ exchange_sent(Exchange *ex, DeviceSent *sent_to_device)
 		sent_to_device->sum += slot->sent_to_device.sum;
 		sent_to_device->key_sum += slot->sent_to_device.key_sum;
 		sent_to_device->bytes += slot->sent_to_device.bytes;
+		sent_to_device->inexact |= slot->sent_to_device.inexact;
 	}
 }
 

@@ -83,9 +83,9 @@ typedef struct CostKeys
 	int			bits;			/* width of a row's normalized key */
 
 	/*
-	 * width of the key of rows that several processes send to a device: the
-	 * columns up to the first inexact one, and a word of that; 0: not
-	 * possible
+	 * width of the key of rows that several processes send to a device: all
+	 * columns, or those up to the first inexact one, and a word of that; 0:
+	 * not possible
 	 */
 	int			device_bits;
 	int			computed;		/* columns whose keys a function computes */
@@ -97,7 +97,8 @@ typedef struct CostKeys
 static void
 sum_keys(const SortCostFacts *facts, CostKeys *sum)
 {
-	bool		same = true;
+	bool		same = true;	/* columns that device_bits counts */
+	bool		all_same = true;
 
 	memset(sum, 0, sizeof(*sum));
 	for (int i = 0; i < facts->nkeys; i++)
@@ -111,11 +112,14 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 			sum->device_bits += (key_traits[kind].computed ? 1 : key_traits[kind].words) * word_bits;
 			same &= key_traits[kind].same_in_processes;
 		}
+		all_same &= key_traits[kind].same_in_processes;
 		sum->computed += key_traits[kind].computed ? 1 : 0;
 		sum->needs_comparator |= key_traits[kind].needs_comparator;
 		sum->inexact |= key_traits[kind].computed;
 	}
-	if (!same || sum->device_bits > 128)
+	if (all_same && sum->bits <= 128)
+		sum->device_bits = sum->bits;
+	else if (!same || sum->device_bits > 128)
 		sum->device_bits = 0;
 }
 

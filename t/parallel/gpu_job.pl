@@ -39,7 +39,7 @@ CREATE TABLE long AS SELECT i AS id, mix(i) AS k, repeat('z', CASE WHEN i = 1900
 	generate_series(1, 20000) i;
 CREATE TABLE nine AS SELECT i AS id, mix(i)::int8 AS a, NULLIF(mix(i * 3)::int8, mix(57000)::int8) AS b FROM
 	generate_series(1, 20000) i;
-CREATE TABLE dozen AS SELECT i AS id, mix(i)::int8 AS a, CASE WHEN i <> 9 THEN 'customer' || i END AS s FROM
+CREATE TABLE dozen AS SELECT i AS id, CASE WHEN i <> 9 THEN mix(i)::int8 END AS a, 'customer' || i AS s FROM
 	generate_series(1, 12) i;
 VACUUM ANALYZE t, long, nine, dozen;
 CREATE FUNCTION same(x bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
@@ -116,6 +116,24 @@ for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three,
 # keys leave out the common prefix of strings
 unlike($node->safe_psql('postgres', "$explain SELECT $_ FROM t ORDER BY s"), qr/\d{4} ties compared/,
 	"$_: a prefix is left out") for '*', 'id, s', "id, s || '' AS s";
+# a key of all columns leaves no ties, if 128 bits hold it and all values: no long string, no NULL without a number
+for my $case ([ "'c' || k", 'id', 0 ], [ "'c' || k", 'f', 0 ], [ "CASE WHEN id <> 54321 THEN 'c' || k END", 'id', 0 ],
+	[ "CASE WHEN id <> 54321 THEN 'c' || k END", 'f', 1 ], [ "'c' || k", 'CASE WHEN id <> 54321 THEN f END', 1 ],
+	[ "'c' || CASE WHEN id = 54321 THEN '1234, but longer' ELSE k::text END", 'f', 1 ],
+	[ "'c' || CASE WHEN id = 54321 THEN '1234, but longer' ELSE k::text END", 'id', 1 ])
+{
+	my ($s, $second, $ties) = @$case;
+	for my $dir ('', 'DESC NULLS LAST', 'NULLS FIRST')
+	{
+		my $query = "SELECT id, $s AS s, $second AS x FROM t ORDER BY s $dir, x $dir";
+		my $of = $node->safe_psql('postgres', "$explain $query");
+		my $none = qr/^  Sort Route: gpu radix: \d+-bit keys, 60000 rows/m;
+		my $some = qr/^  Sort Route: gpu radix: .*\d{4} ties compared/m;
+
+		like($of, $ties ? $some : $none, "$s, $second $dir: " . ($ties ? 'ties' : 'no ties'));
+		same_rows($query, "$s, $second $dir");
+	}
+}
 same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
 same_rows("SELECT * FROM t WHERE id % 6000 = $_ ORDER BY s, id", "few rows by s, $_") for 1, 2;
 is(by_device('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
@@ -207,12 +225,13 @@ $node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k F
 	. 'VACUUM ANALYZE more');
 is(by_device('SELECT * FROM t ORDER BY k', 'SET gpusort.algorithm = auto'), 0, 't: too few rows');
 is(by_device('SELECT * FROM more ORDER BY k', $auto), 1, 'more: enough rows');
-# strings, if the first rows have different keys; otherwise the leader would have to resolve all ties
-for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one of many ' || k", 1 ])
+# strings, if few ties are to be expected, as the leader would have to resolve them all
+for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 1 ], [ "'one of ' || k % 10 || ' long ones'", 0 ],
+	[ "'one of ' || hashint8(id) % 20000 || ' long ones'", 0 ], [ "'one of many ' || md5(k::text)", 1 ])
 {
 	my ($s, $on_device) = @$case;
 	is(by_device("SELECT id, $s AS s FROM more ORDER BY s", $auto), $on_device,
-		"$s: " . ($on_device ? 'different keys' : 'equal keys'));
+		"$s: " . ($on_device ? 'few ties' : 'ties'));
 	is($node->safe_psql('postgres', "$auto; SELECT count(*), count(DISTINCT id), "
 		. "bool_and(s >= last) FROM (SELECT id, s, lag(s) OVER () AS last FROM (SELECT id, $s AS s FROM more "
 		. 'ORDER BY s OFFSET 0) x) y'), '1000000|1000000|t', "$s: rows");
