@@ -119,15 +119,22 @@ row_writer_room(const RowWriter *writer, const Datum *values, const bool *isnull
 	return MAXALIGN(room);
 }
 
+static inline bool
+has_null(const RowWriter *writer, const bool *isnull)
+{
+	bool		has = false;
+
+	for (int att = 0; att < writer->natts; att++)
+		has |= isnull[att];
+	return has;
+}
+
 void
 row_writer_check(const RowWriter *writer, Datum *values, bool *isnull)
 {
 	Size		len = SizeofMinimalTupleHeader;
-	bool		hasnull = false;
 
-	for (int att = 0; att < writer->natts; att++)
-		hasnull |= isnull[att];
-	if (hasnull)
+	if (has_null(writer, isnull))
 		len += BITMAPLEN(writer->natts);
 	len = MAXALIGN(len) + heap_compute_data_size(writer->desc, values, isnull);
 	if (!AllocSizeIsValid(len))
@@ -224,16 +231,6 @@ write_values(const RowWriter *writer, const Datum *values, const bool *isnull, b
 	}
 	row->t_infomask = infomask;
 	return to;
-}
-
-static inline bool
-has_null(const RowWriter *writer, const bool *isnull)
-{
-	bool		has = false;
-
-	for (int att = 0; att < writer->natts; att++)
-		has |= isnull[att];
-	return has;
 }
 
 static pg_attribute_always_inline Size
