@@ -116,16 +116,6 @@ describe_rows(const ClusterCopy *copy, KeyColumn *keys, int nkeys)
 	return desc;
 }
 
-/* RowPage.row: row i in a slot. */
-static TupleTableSlot *
-row_of_cluster_page(RowPage *page, int i)
-{
-	ClusterSort *sort = (ClusterSort *) ((char *) page - offsetof(ClusterSort, page));
-
-	row_to_slot(sort->row_slot, (MinimalTuple) ((char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET));
-	return sort->row_slot;
-}
-
 /* Prepares to put whole pages; false if rows must be formed one by one. */
 static bool
 prepare_cluster_pages(ClusterSort *sort)
@@ -133,7 +123,7 @@ prepare_cluster_pages(ClusterSort *sort)
 	if (sort->spec.desc->natts != RelationGetDescr(sort->copy->old_heap)->natts)
 		return false;
 	row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
-	sort->page.row = row_of_cluster_page;
+	sort->page.stored_slot = sort->row_slot;
 	return sort->page.keys.walk != NULL;
 }
 

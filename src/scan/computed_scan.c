@@ -22,16 +22,6 @@
 /* Memory for the rows that are computed from one heap page. */
 #define COMPUTED_BYTES		((Size) 64 * 1024)
 
-/* RowPage.row: returns row i as the child would. */
-static TupleTableSlot *
-computed_row(RowPage *page, int i)
-{
-	TupleTableSlot *slot = ((ComputedScan *) page)->row_slot;
-
-	row_to_slot(slot, (MinimalTuple) ((char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET));
-	return slot;
-}
-
 ComputedScan *
 computed_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 {
@@ -51,13 +41,12 @@ computed_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
 										  &TTSOpsHeapTuple);
 	scan->program = row_program_create((const Scan *) ps->plan, RelationGetDescr(child->ss.ss_currentRelation));
-	scan->page.row = computed_row;
 	row_page_init_stored(&scan->page, desc, keybuf);
 	if (scan->page.keys.walk != NULL)
 	{
 		scan->memory = palloc(COMPUTED_BYTES);
 		scan->writer = row_writer_create(desc);
-		scan->row_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+		scan->page.stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	}
 	MemoryContextSwitchTo(old);
 	return scan;
@@ -190,7 +179,7 @@ void
 computed_scan_end(ComputedScan *scan)
 {
 	ExecDropSingleTupleTableSlot(scan->slot);
-	if (scan->row_slot != NULL)
-		ExecDropSingleTupleTableSlot(scan->row_slot);
+	if (scan->page.stored_slot != NULL)
+		ExecDropSingleTupleTableSlot(scan->page.stored_slot);
 	MemoryContextDelete(scan->cxt);
 }

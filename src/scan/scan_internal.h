@@ -86,7 +86,6 @@ typedef struct ComputedScan
 	char	   *memory;			/* of the page's rows; NULL: rows come in
 								 * slots only */
 	RowWriter  *writer;			/* writes them */
-	TupleTableSlot *row_slot;	/* returns one of them */
 
 	/* tuples of the current heap page */
 	BlockNumber block;

@@ -307,6 +307,15 @@ row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWr
  * Keys of stored rows
  * ------------------------------------------------------------------------
  */
+
+/* RowPage.row */
+static TupleTableSlot *
+stored_row(RowPage *page, int i)
+{
+	row_to_slot(page->stored_slot, (MinimalTuple) ((char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET));
+	return page->stored_slot;
+}
+
 void
 row_page_init_stored(RowPage *page, TupleDesc desc, const KeyBuffer *keybuf)
 {
@@ -315,6 +324,7 @@ row_page_init_stored(RowPage *page, TupleDesc desc, const KeyBuffer *keybuf)
 	for (int att = 0; att < desc->natts; att++)
 		atts[att] = att;
 	page->whole = page->direct = true;
+	page->row = stored_row;
 	page_keys_init(&page->keys, keybuf, desc, atts);
 	pfree(atts);
 }

@@ -33,6 +33,7 @@ struct RowPage
 
 	/* Returns row i in a slot, valid until the next call. */
 	TupleTableSlot *(*row) (RowPage *page, int i);
+	TupleTableSlot *stored_slot;	/* of MinimalTuples, for a page of stored rows whose row() is called */
 
 	/* set for each page */
 	int			n;				/* rows */
