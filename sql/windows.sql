@@ -20,6 +20,20 @@ ANALYZE win;
 
 -- EXPLAIN
 EXPLAIN (COSTS OFF) SELECT id, rank() OVER (PARTITION BY k ORDER BY j DESC, id) FROM win;
+-- columns of the order that nobody reads are not columns of the topmost node
+CREATE FUNCTION window_columns(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_array_length(plan->0->'Plan'->'Output');
+END $$;
+SELECT window_columns(query), nodes, result
+FROM (VALUES (1, 'SELECT rank() OVER (PARTITION BY k ORDER BY j) FROM win'),
+	(2, 'SELECT id, rank() OVER (PARTITION BY k ORDER BY j) FROM win'),
+	(3, 'SELECT id + 1, rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (PARTITION BY k ORDER BY j)')) q (n,
+		query),
+	check_window(query) ORDER BY n;
 -- EXPLAIN without fields of PostgreSQL 18 and later
 CREATE FUNCTION window_plan_lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE

@@ -194,6 +194,28 @@ plan_drop_duplicates(PlannedStmt *stmt)
 	child->targetlist = list_truncate(child->targetlist, kept);
 }
 
+/*
+ * Drops the columns that nobody reads from a GpuSort Window at the top of the plan: those of its
+ * order, which the executor would compute and then remove from each row.
+ */
+static void
+plan_drop_junk(PlannedStmt *stmt)
+{
+	Plan	   *top = stmt->planTree;
+	int			kept = list_length(top->targetlist);
+
+	if (stmt->commandType != CMD_SELECT || stmt->rowMarks != NIL || !custom_plan_is(top, &window_node))
+		return;
+	for (; kept > 1; kept--)
+	{
+		const TargetEntry *tle = list_nth_node(TargetEntry, top->targetlist, kept - 1);
+
+		if (!tle->resjunk || !IsA(strip_implicit_coercions((Node *) tle->expr), Var))
+			break;
+	}
+	top->targetlist = list_truncate(top->targetlist, kept);
+}
+
 /* exchange_pays() for a finished plan.  top: the Gather Merge, or the Sort above the Gather. */
 static bool
 plan_exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext context)
@@ -390,6 +412,7 @@ replace_plans(PlannedStmt *stmt, bool scroll)
 
 	stmt->planTree = replace_walk(stmt->planTree, context);
 	plan_drop_duplicates(stmt);
+	plan_drop_junk(stmt);
 	foreach(lc, stmt->subplans)
 	{
 		context.rewind = bms_is_member(foreach_current_index(lc) + 1, stmt->rewindPlanIDs);
