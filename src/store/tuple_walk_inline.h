@@ -18,7 +18,7 @@ walk_value_size(const WalkColumn *col, const char *p)
 }
 
 /* Does the tuple have all columns of the walk, without a NULL? */
-static pg_attribute_always_inline bool
+static inline bool
 tuple_walk_plain(const TupleWalk *walk, const HeapTupleHeaderData *tuple)
 {
 	if (unlikely(HeapTupleHeaderGetNatts(tuple) < walk->natts))
