@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "compat.h"
+#include "port/atomics.h"
 
 /* More bytes than this are copied by memcpy(). */
 #define COPY_INLINE_MAX		256
