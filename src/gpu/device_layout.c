@@ -88,7 +88,8 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool rows)
 
 /*
  * A layout for all values of the columns' types, with numbers for NULL or without: of all
- * columns, or of those up to the first one that may be inexact.
+ * columns, or of those up to the first one that may be inexact.  The sort begins again without
+ * the device at a NULL that is neither a number nor inexact.
  */
 static bool
 layout_types(DeviceLayout *dl, const KeyBuffer *keybuf, bool all_columns, bool nulls)
@@ -117,7 +118,8 @@ layout_types(DeviceLayout *dl, const KeyBuffer *keybuf, bool all_columns, bool n
 	}
 	/* not before all values have been seen */
 	dl->layout.exact &= dl->loose_column == KEY_MAX_COLUMNS;
-	return true;
+	/* a NULL before the loose column would need a number; a shorter key may have room for it */
+	return nulls || dl->layout.exact || dl->loose_column == 0 || !all_columns;
 }
 
 bool

@@ -57,6 +57,14 @@
 #define PREFIX_ROWS		16
 
 /* The sink of a participant. */
+/* What the keys of the first rows say. */
+typedef enum FirstKeys
+{
+	FIRST_KEYS_UNKNOWN,			/* not examined yet */
+	FIRST_KEYS_TIED,			/* many rows will be tied, if a value is inexact */
+	FIRST_KEYS_DIFFER			/* few rows will be tied, or it does not matter */
+} FirstKeys;
+
 typedef struct ProducerSink
 {
 	DeviceRowsSink base;
@@ -66,7 +74,7 @@ typedef struct ProducerSink
 	Sink	   *lead;
 	uint32		puts;			/* rows and pages that the leader put */
 	bool		has_common;		/* the layout's prefixes are set */
-	bool		examined;		/* the first keys were examined */
+	FirstKeys	first_keys;
 } ProducerSink;
 
 /* ------------------------------------------------------------------------
@@ -278,9 +286,6 @@ few_ties(const DeviceRows *dev, double rows_expected)
 	uint32		frequent = 0;	/* rows of frequent values */
 	double		others;
 
-	/* ties that are equal in all columns are none */
-	if (!dev->inexact && dev->layout.loose_column < dev->layout.layout.ncols)
-		return true;
 	for (uint32 i = 0; i < n; i++)
 	{
 		Key128		key = device_key_at(dev->up.chunk, dev->spec.key_width, i) >> dev->layout.bits_behind;
@@ -306,15 +311,21 @@ taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 {
 	DeviceRows *dev = sink->base.dev;
 
-	if (likely(answer == SINK_TAKEN) && likely(sink->examined))
+	if (likely(answer == SINK_TAKEN) && likely(sink->first_keys == FIRST_KEYS_DIFFER))
 		return answer;
 	if (answer == SINK_TAKEN)
 	{
-		/* wait for more keys; if rows are long, a chunk has fewer */
-		if (dev->up.chunk == NULL || dev->up.rows < Min(EXAMINE_ROWS, dev->up.max_rows / 2))
-			return answer;
-		sink->examined = true;
-		if (few_ties(dev, sink->producer->spec.max_rows / DEVICE_ROWS_MARGIN))
+		if (sink->first_keys == FIRST_KEYS_UNKNOWN)
+		{
+			/* wait for more keys; if rows are long, a chunk has fewer */
+			if (dev->up.chunk == NULL || dev->up.rows < Min(EXAMINE_ROWS, dev->up.max_rows / 2))
+				return answer;
+			sink->first_keys = few_ties(dev, sink->producer->spec.max_rows / DEVICE_ROWS_MARGIN) ?
+				FIRST_KEYS_DIFFER : FIRST_KEYS_TIED;
+		}
+		/* keys of all columns have no ties until a value is inexact */
+		if (sink->first_keys == FIRST_KEYS_DIFFER ||
+			(!dev->inexact && dev->layout.loose_column < dev->layout.layout.ncols))
 			return answer;
 	}
 	sink->producer->given_up = true;
@@ -408,9 +419,9 @@ producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
 	device_rows_prepare(dev, producer->row_bytes);
-	sink->has_common = sink->examined = dev->layout.layout.exact;
-	if (gpusort_forced_algorithm() != NULL)
-		sink->examined = true;
+	sink->has_common = dev->layout.layout.exact;
+	if (dev->layout.layout.exact || gpusort_forced_algorithm() != NULL)
+		sink->first_keys = FIRST_KEYS_DIFFER;
 	return &sink->base.base;
 }
 

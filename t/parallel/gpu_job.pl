@@ -134,6 +134,12 @@ for my $case ([ "'c' || k", 'id', 0 ], [ "'c' || k", 'f', 0 ], [ "CASE WHEN id <
 		same_rows($query, "$s, $second $dir");
 	}
 }
+# 128 bits hold all columns, or those up to the text and NULLs: then the shorter key is used
+{
+	my $query = "SELECT id, CASE WHEN id <> 54321 THEN k END AS a, 'c' || k % 10 AS s FROM t ORDER BY a, s, id";
+	is(by_device($query), 1, 'a NULL before a text, with a column behind it: on the device');
+	same_rows($query, 'a NULL before a text, with a column behind it');
+}
 same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
 same_rows("SELECT * FROM t WHERE id % 6000 = $_ ORDER BY s, id", "few rows by s, $_") for 1, 2;
 is(by_device('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
@@ -227,6 +233,7 @@ is(by_device('SELECT * FROM t ORDER BY k', 'SET gpusort.algorithm = auto'), 0, '
 is(by_device('SELECT * FROM more ORDER BY k', $auto), 1, 'more: enough rows');
 # strings, if few ties are to be expected, as the leader would have to resolve them all
 for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 1 ], [ "'one of ' || k % 10 || ' long ones'", 0 ],
+	[ "'one of ten ' || k % 10 || CASE WHEN id = 990000 THEN ' and longer' ELSE '' END", 0 ],
 	[ "'one of ' || hashint8(id) % 20000 || ' long ones'", 0 ], [ "'one of many ' || md5(k::text)", 1 ])
 {
 	my ($s, $on_device) = @$case;
