@@ -25,6 +25,7 @@
 #define HOST_BYTES		((uint64) 16 << 20) /* host memory of keys */
 #define HOST_RIDS_BYTES	((uint64) 4 << 20)	/* host memory of row ids, behind it */
 #define COPY_LEAST		((uint64) 1 << 20)	/* shorter copies are not measured */
+#define COPY_ROWS		((uint64) 1 << 18)	/* keys of 64 bits that are copied without a sort */
 #define LAUNCH_ROWS		1024	/* rows of a sort of few keys */
 #define REPEATS			4		/* the least of this number of times counts */
 
@@ -45,7 +46,8 @@ typedef enum MeasureStep
 	MEASURE_BEGIN,
 	MEASURE_LAUNCH,
 	MEASURE_SORT,				/* + width * DEVICE_MEASURED_SIZES + size */
-	MEASURE_CPU = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES,
+	MEASURE_COPIES = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES,
+	MEASURE_CPU,
 	MEASURE_END
 } MeasureStep;
 
@@ -130,9 +132,9 @@ end(int device, Measuring *m)
 	m->host = NULL;
 }
 
-/* Times a complete job: keys up, sort, row ids down. */
+/* Times a complete job: keys up, sort unless algorithm is -1, row ids down. */
 static GpusortStatus
-time_job(Measuring *m, const GpusortProblem *problem, JobTimes *least, GpusortError *err)
+time_job(Measuring *m, int algorithm, const GpusortProblem *problem, JobTimes *least, GpusortError *err)
 {
 	uint64		start = device_now_us();
 	double		us;
@@ -140,7 +142,8 @@ time_job(Measuring *m, const GpusortProblem *problem, JobTimes *least, GpusortEr
 	TRY(cuda->event_record(m->events[0], m->stream, err));
 	TRY(cuda->copy_in(m->stream, (void *) problem->keys, m->host, problem->n * (problem->key_width / 8), err));
 	TRY(cuda->event_record(m->events[1], m->stream, err));
-	TRY(cuda->sort_run(m->stream, measured_algorithm(), problem, NULL, err));
+	if (algorithm >= 0)
+		TRY(cuda->sort_run(m->stream, algorithm, problem, NULL, err));
 	TRY(cuda->event_record(m->events[2], m->stream, err));
 	TRY(cuda->copy_out(m->stream, m->host + HOST_BYTES, problem->rids_out, problem->n * sizeof(uint32), err));
 	TRY(cuda->event_record(m->events[3], m->stream, err));
@@ -155,9 +158,10 @@ time_job(Measuring *m, const GpusortProblem *problem, JobTimes *least, GpusortEr
 	return GPUSORT_OK;
 }
 
-/* Measures jobs of this many rows.  The largest one measures the copies, too. */
+/* Measures jobs of this many rows, as time_job().  The largest one measures the copies, too. */
 static GpusortStatus
-measure_job(int device, Measuring *m, int key_width, uint64 rows, JobTimes *least, GpusortError *err)
+measure_job(int device, Measuring *m, int algorithm, int key_width, uint64 rows, JobTimes *least,
+			GpusortError *err)
 {
 	/* multiples of 256, the alignment that the library needs */
 	uint64		key_bytes = rows * (key_width / 8);
@@ -172,14 +176,14 @@ measure_job(int device, Measuring *m, int key_width, uint64 rows, JobTimes *leas
 	problem.n = rows;
 	problem.key_width = problem.end_bit = key_width;
 	problem.output = GPUSORT_OUT_RIDS;
-	TRY(cuda->sort_scratch(device_contexts[device], measured_algorithm(), &problem, &problem.scratch_bytes,
-								&why, err));
+	if (algorithm >= 0)
+		TRY(cuda->sort_scratch(device_contexts[device], algorithm, &problem, &problem.scratch_bytes, &why, err));
 	TRY(allocate_block(device, key_bytes + rid_bytes + problem.scratch_bytes, &block, err));
 	problem.keys = block;
 	problem.rids_out = (uint32 *) (block + key_bytes);
 	problem.scratch = block + key_bytes + rid_bytes;
 	for (int i = 0; i < REPEATS && status == GPUSORT_OK && (i < 2 || least->all_us < LONG_US); i++)
-		status = time_job(m, &problem, least, err);
+		status = time_job(m, algorithm, &problem, least, err);
 	cuda->device_free(device_contexts[device], block);
 	if (status == GPUSORT_OK && key_bytes >= COPY_LEAST && key_bytes > m->copied)
 	{
@@ -198,7 +202,7 @@ measure_size(int device, Measuring *m, int width, int size, GpusortError *err)
 
 	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || m->smaller_us > LONG_US))
 		return GPUSORT_OK;
-	TRY(measure_job(device, m, 32 << width,
+	TRY(measure_job(device, m, measured_algorithm(), 32 << width,
 						 UINT64CONST(1) << (DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size), &least, err));
 	m->smaller_us = least.all_us;
 	m->measured.sort_us[width][size] = least.sort_us;
@@ -262,9 +266,12 @@ take_step(int device, Measuring *m, GpusortError *err)
 		case MEASURE_BEGIN:
 			return begin(device, m, err);
 		case MEASURE_LAUNCH:
-			status = measure_job(device, m, 64, LAUNCH_ROWS, &least, err);
+			status = measure_job(device, m, measured_algorithm(), 64, LAUNCH_ROWS, &least, err);
 			m->measured.launch_us = least.all_us;
 			return status;
+		case MEASURE_COPIES:
+			/* a GPU may lack the algorithm, and its bus is measured all the same */
+			return m->copied > 0 ? GPUSORT_OK : measure_job(device, m, -1, 64, COPY_ROWS, &least, err);
 		case MEASURE_CPU:
 			if (device == 0)
 				measure_cpu(m);

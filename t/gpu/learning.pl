@@ -131,6 +131,16 @@ ok($node->poll_query_until('postgres', 'SELECT count(measured) >= 6 AND max(jobs
 	. 'FROM gpusort_device_model()'),
 	'the factors of the previous device are dropped');
 measured_is('up|down', '7', 'the new device is measured');
+
+# a device that cannot run the measured algorithm, gpu_bucket
+fake_device_is('COPY_TIMES=5', 'LACKS=2', 'MEMORY=16384');
+$process = kill_device_process($node, 'no gpu_bucket');
+next_device_process($node, $process, 'no gpu_bucket');
+ok($node->poll_query_until('postgres',
+	"SELECT bool_or(round(measured) = 5) FROM gpusort_device_model() WHERE part = 'up'"), 'no gpu_bucket: the bus');
+measured_is('up|down', '5', 'no gpu_bucket: both directions');
+is($node->safe_psql('postgres', "SELECT count(measured) FROM gpusort_device_model() WHERE part ~ '^sort'"), '0',
+	'no gpu_bucket: no sort is measured');
 device_unused($node, 'end');
 
 $node->stop;

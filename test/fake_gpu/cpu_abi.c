@@ -17,6 +17,7 @@
  *
  *		DEVICES			number of devices (default 1)
  *		MEMORY			MB of each device (default 1024)
+ *		LACKS			number of an algorithm that no device can run
  *		LOST			number of a device on which context_create() fails
  *		WASTE			percent that blocks take beyond their size until
  *						device_trim(), as the GPU library's kept blocks do

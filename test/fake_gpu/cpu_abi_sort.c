@@ -54,6 +54,8 @@ why_not(int32_t algorithm, const GpusortProblem *problem)
 	unsigned	width = problem->key_width == 32 ? GPUSORT_KEYS_32 :
 		problem->key_width == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
 
+	if (cpu_abi_setting("GPUSORT_CPU_ABI_LACKS", UINT64_MAX) == (uint64_t) algorithm)
+		return "the device cannot run it";
 	if ((algorithms[algorithm].key_widths & width) == 0)
 		return "it does not take keys of this width";
 	if ((problem->output & GPUSORT_OUT_RIDS) && !algorithms[algorithm].rids)
