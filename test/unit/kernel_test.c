@@ -396,7 +396,8 @@ test_registry(void)
 	{
 		if (a->name == NULL || algorithm_by_name(a->name) != a || &sort_algorithms[a->id] != a ||
 			a->formats == 0 || a->needs == NULL || a->paper == NULL ||
-			(a->distinct && !a->by_value) || a->stable == a->keys_only)
+			(a->distinct && !a->by_value) || a->stable == a->keys_only ||
+			algorithm_on_gpu(a) != (strncmp(a->name, "gpu_", 4) == 0))
 		{
 			fprintf(stderr, "FAILED: the description of algorithm %d\n", (int) (a - sort_algorithms));
 			nfailures++;
