@@ -16,11 +16,12 @@
  *							breaks an assumption, the keys are sent again when all rows
  *							are known.
  *	rows of several processes	Nothing is assumed.  If 128 bits hold all columns, the key
- *							has all of them, and is exact if all values were.  If not
- *							all were, the columns behind the first one that may be
- *							inexact decide nothing, and ties up to there are
- *							resolved.  If 128 bits do not hold all columns, the key
- *							ends with that column.
+ *							has all of them, and is exact if all values were exact.
+ *							If a value was inexact, the columns behind the first
+ *							column that may be inexact decide nothing: rows that are
+ *							equal up to that column are ties, which are resolved.
+ *							If 128 bits do not hold all columns, the key ends with the
+ *							first column that may be inexact.
  */
 #ifndef GPUSORT_GPU_DEVICE_LAYOUT_H
 #define GPUSORT_GPU_DEVICE_LAYOUT_H

@@ -273,9 +273,9 @@ buffer_first_row(ProducerSink *sink, TupleTableSlot *slot)
 }
 
 /*
- * Are few of the expected rows tied, judged by the keys in the chunk?  Values that these have
- * three times or more are frequent, and their rows are tied.  Of the others, n rows with p
- * pairs of equal ones have about n * n / 2p values.
+ * Will few of the expected rows be tied, judged by the keys in the chunk?  A value that three or
+ * more of the keys have is frequent: all its rows are tied.  If n keys of other values have p
+ * pairs of equal keys, there are about n * n / 2p such values.
  */
 static bool
 few_ties(const DeviceRows *dev, double rows_expected)

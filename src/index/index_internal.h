@@ -100,7 +100,7 @@ extern void heap_blocks_report(HeapBlocks *blocks);
  * row is a MinimalTuple of the index's columns with its TID (row.h).  Rows come in TID
  * order.  If the sort fails, not all rows are read.  shared not NULL: reads only this
  * process's share of the blocks.  snapshot: that of a concurrent build; NULL: takes a new
- * one.  Sets the counters of rows, which are 0, and whether pages were read.
+ * one.  counters: 0 before; gets the numbers of rows, and whether pages were read.
  */
 extern void heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
 					  Sorter *sorter, IndexBuildCounters *counters);

@@ -3,8 +3,8 @@
  *	  A team: a fixed number of members that run one function together.
  *
  * A kernel calls sort_team_run() with a body.  Each member runs body(arg,
- * rank), and members meet at sort_team_barrier().  The caller is rank 0, a pool
- * of threads has the other ranks.
+ * rank), and members meet at sort_team_barrier().  The caller has rank 0, the
+ * threads of a pool have the ranks from 1 on.
  *
  * Threads block all signals, so that a server's handlers run in its main
  * thread, and access only the problem.

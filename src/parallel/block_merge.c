@@ -113,7 +113,7 @@ typedef struct BlockWriter
 	Size		key_bytes;
 	RowPlace	places[ROW_BLOCK_MAX_ROWS]; /* of the block being filled */
 
-	/* of a merge: keys of the block being filled, which are copied behind its rows when it is full */
+	/* of a merge: keys of the rows in the block; a full block gets them behind its rows */
 	char	   *merged_keys;
 
 	/* of a result: makes the keys of a block's rows */

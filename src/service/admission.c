@@ -9,10 +9,10 @@
  *
  * A job waits for room at most patience_us, which its caller sets: a sort that a user forces
  * onto a GPU waits, and a sort in parts whose next part has no job.  Others do not wait.  A
- * waiting job looks for room every ROOM_POLL_MS, and has no place in an order.  A session that holds a job does
- * not wait for another one: an inner sort keeps its job while its outer sort would wait,
- * and sessions that wait for each other's jobs would only lose time.  A session is a
- * backend with its parallel workers.
+ * waiting job looks for room every ROOM_POLL_MS, and has no place in an order.  A session
+ * that holds a job does not wait for another one: an inner sort keeps its job while its
+ * outer sort would wait, and sessions that wait for each other's jobs would only lose time.
+ * A session is a backend with its parallel workers.
  *
  * No backend gets more than gpusort.device_share of a device.  A job that asks for more
  * memory gets it at once or not at all, because it can finish with what it has.

@@ -79,7 +79,7 @@ host_spill(Sink *sink, Runs *runs)
 {
 	Sorted		sorted;
 
-	order_batch(sink->env, sink->batch, take_job(sink), ORDER_PLAIN, &sorted);
+	order_batch(sink->env, sink->batch, take_job(sink), ORDER_PART, &sorted);
 	runs_write(runs, sink->batch, &sorted);
 	sink_batch_spilled(sink);
 	return SINK_TAKEN;

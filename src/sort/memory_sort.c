@@ -593,7 +593,9 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	OffloadRefusal refusal = {0};
-	bool		on_host = keybuf->n == 1 ||
+	bool		too_few = keybuf->n == 1 ||
+		((flags & ORDER_PART) != 0 && keys_job == NULL && keybuf->n < ROUTE_TINY_ROWS);
+	bool		on_host = too_few ||
 		((flags & ORDER_IN_CACHE) != 0 && !env->spec.keys_only && gpusort_forced_algorithm() == NULL);
 
 	sorted->n = 0;
@@ -612,9 +614,8 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
-	/* rows that exceed memory come one by one */
-	if (keybuf->n == 1)
-		refusal.why_not = "one row needs no sort";
+	if (too_few)
+		refusal.why_not = keybuf->n == 1 ? "one row needs no sort" : "its batches have few rows";
 	Assert(keys_job == NULL || !on_host);
 	if ((keys_job != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
 		!on_host && sort_offload->sort_keys(env, batch, keys_job, &layout, sorted, &refusal))
@@ -683,7 +684,7 @@ distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set)
 	size_t		n = batch->keybuf.n;
 	Sorted		sorted;
 
-	order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_IN_CACHE, &sorted);
+	order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_IN_CACHE | ORDER_PART, &sorted);
 	if (sorted.n < n && env->spec.keys_only)
 		keep_keys(env, batch, &sorted);
 	else if (sorted.n < n)

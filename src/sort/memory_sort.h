@@ -38,7 +38,13 @@ typedef enum OrderFlags
 	 * The rows lie in the cache, so that sorting them on a device gains
 	 * nothing.
 	 */
-	ORDER_IN_CACHE = 1 << 1
+	ORDER_IN_CACHE = 1 << 1,
+
+	/*
+	 * The batch is one of several of its sort.  If it has few rows, the sort
+	 * has many such batches, and no device sorts them, even a forced one.
+	 */
+	ORDER_PART = 1 << 2
 } OrderFlags;
 
 /*

@@ -130,7 +130,7 @@ like(route('SELECT id, k, w FROM t ORDER BY k', "SET work_mem = '64kB';"),
 	qr/^rows: gpu bucket: .*$rows rows, device ready$/, 'a large sort goes to the GPU with its first rows');
 device_unused($node, 'choice');
 
-# a batch of one row needs no job, even if a GPU algorithm is set: each row exceeds work_mem
+# batches of few rows need no jobs, even if a GPU algorithm is set: one or ten rows fill work_mem
 {
 	my $set = "SET work_mem = '64kB'; SET gpusort.algorithm = gpu_radix;";
 	my $done = 'SELECT sum(jobs_done) FROM gpusort_device_stat';
@@ -145,7 +145,18 @@ device_unused($node, 'choice');
 	}
 	like(route('SELECT few FROM t WHERE id = 7 ORDER BY few', $set), qr/^host: .*not gpu radix: one row needs no sort/,
 		'one key');
-	is($node->safe_psql('postgres', $done), $before, 'one row: no jobs');
+
+	# nor do batches of ten rows, of all rows, of a LIMIT, and of distinct rows; random() prevents row mode
+	(my $more = $set) =~ s/64kB/256kB/;
+	my $rows = '(SELECT w, few, repeat(chr(120 - few % 2), 20000 + id * 7919 % 97 * 100 + (random() * 0)::int) AS pad
+		FROM t WHERE id <= 200) r';
+	for my $q ("SELECT * FROM $rows ORDER BY w", "SELECT * FROM $rows ORDER BY w LIMIT 3",
+		"SELECT DISTINCT w, pad FROM $rows ORDER BY w, pad")
+	{
+		like(route($q, $more), qr/^host: .*not gpu radix: /, "few rows: $q");
+		same($q, $q, "$more SET gpusort.verify = $_;") for 'off', 'on';
+	}
+	is($node->safe_psql('postgres', $done), $before, 'few rows: no jobs');
 }
 
 #

@@ -919,7 +919,7 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	node->transitions = palloc0(agg->numtrans * sizeof(Transition));
 	for (int i = 0; i < agg->numtrans; i++)
 		init_transition(node, &node->transitions[i], &agg->pertrans[i]);
-	/* aggregates may share a transition, so that it has the call of one of them only */
+	/* aggregates that share a transition may differ: the transition has one aggregate's call */
 	for (int i = 0; i < agg->numaggs; i++)
 		node->has_mode |= agg->peragg[i].aggref->aggfnoid == F_MODE;
 	init_columns(node);

@@ -37,8 +37,8 @@ extern void ordered_set_begin_group(OrderedSet *set, bool keep, bool stable);
 extern void ordered_set_add(OrderedSet *set, Datum value, bool changed);
 
 /*
- * Evaluates the fractions, and finds the positions of the values that they need, in a group whose
- * number of values is known.  count: those that are not NULL; the caller adds them next.
+ * Evaluates the fractions, and finds the positions of the values that they need in a group.  count:
+ * number of the group's values that are not NULL; the caller adds these values next.
  */
 extern void ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext);
 

@@ -51,15 +51,15 @@ typedef struct ParallelSortState
 	bool		device_failed;	/* the device failed and is not tried again */
 	bool		on_device;		/* rows came from the device last time */
 	ReturnedRows returned;		/* rows returned before a device failed */
-	bool		resumes;		/* second run: those of them that come again are
-								 * skipped */
+	bool		resumes;		/* the sort runs again: rows that were returned
+								 * before are skipped */
 	bool		keys_only;		/* rows can be made of their keys */
 	bool		filters;		/* this phase's rows pass the filter */
 	DistinctFilter *filter;		/* NULL until it is needed */
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;
 
-/* The state of a GpuSort above a Gather; sort_node has that of a serial one. */
+/* The node of a GpuSort above a Gather; sort_node is that of a serial GpuSort. */
 extern const NodeType parallel_sort_node;
 
 #endif							/* GPUSORT_NODES_SORT_SORT_STATE_H */
