@@ -15,7 +15,6 @@
  * compares the model with the machine.
  *
  * Usage: route_grid [options]
- *	--calibrate			measure the model's constants first (default: built-in)
  *	--log2-rows A-B		powers of two				(default 7-22)
  *	--step S			every S-th power of two		(default 1)
  *	--key-bits LIST		(default 8,12,16,20,24,32,48,64,96,128)
@@ -24,7 +23,6 @@
  *	--bound X			(default 1.25)
  *	--grain-us X		ignore smaller differences (default 0.2)
  *	--format csv|worst	every cell, or only a summary and the worst cells
- *	--constants			print the model's constants as C and exit
  *	--portable			kernels without vector instructions
  *
  * A time is the least of several repetitions.  Below 32768 records a cell has
@@ -40,9 +38,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "calibrate.h"
 #include "kernel/isa.h"
 #include "kernel/team.h"
+#include "route_inputs.h"
 
 #define MAX_LIST	32
 #define MAX_CELLS	8192
@@ -77,8 +75,6 @@ typedef struct Options
 	double		grain_us;
 	int			threads;
 	bool		csv;
-	bool		calibrate;
-	bool		constants;
 } Options;
 
 static Cell cells[MAX_CELLS];
@@ -125,7 +121,7 @@ typedef struct Inputs
 
 static Inputs inputs;
 
-/* As in calibration: processor time, or elapsed time with several threads. */
+/* Processor time, which excludes other processes; elapsed time with several threads. */
 static double
 now_us(void)
 {
@@ -150,12 +146,9 @@ decide_inputs(void)
 	{
 		RouteDecision decision;
 
-		inputs.facts[c].memory = inputs.scratch_size;
 		inputs.facts[c].threads = inputs.threads;
 		gpusort_route_sample(&inputs.facts[c], inputs.recs + c * inputs.stride);
 		gpusort_route_decide(&inputs.facts[c], &decision);
-		if (decision.algorithm == NULL)
-			die("no kernel fits a cell", NULL);
 		inputs.chosen[c] = decision.algorithm;
 		if (c == 0)
 			inputs.all_chosen = decision.algorithm;
@@ -214,7 +207,6 @@ static void
 run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 		 char *recs, char *scratch, size_t scratch_size)
 {
-	RoutePrediction predictions[ALGORITHM_COUNT];
 	double		measured[ALGORITHM_COUNT];
 	int			reps = log2_rows < 16 ? 9 : log2_rows < 22 ? 5 : log2_rows < 25 ? 3 : 2;
 	Cell	   *cell = &cells[ncells];
@@ -231,7 +223,6 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 	inputs.scratch_size = scratch_size;
 	fill_inputs();
 	decide_inputs();
-	gpusort_route_predict(&inputs.facts[0], predictions);
 
 	cell->log2_rows = log2_rows;
 	cell->key_bits = key_bits;
@@ -239,16 +230,16 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 	cell->chosen = inputs.all_chosen;
 	cell->best = NULL;
 	cell->chosen_us = INFINITY;
-	cell->predicted_us = predictions[0].us;
+	cell->predicted_us = cpu_predict_us(inputs.chosen[0], &inputs.facts[0]);
 	for (int i = 0; i < ALGORITHM_COUNT; i++)
-		measured[i] = predictions[i].us < 0 ? -1 : INFINITY;
+		measured[i] = algorithm_on_gpu(&sort_algorithms[i]) ? -1 : INFINITY;
 
 	/* kernels alternate, so that other work slows all of them alike */
 	for (int rep = 0; rep < reps; rep++)
 	{
 		for (int i = 0; i < ALGORITHM_COUNT; i++)
 			if (measured[i] >= 0)
-				measured[i] = fmin(measured[i], measure(predictions[i].algorithm));
+				measured[i] = fmin(measured[i], measure(&sort_algorithms[i]));
 		if (cell->chosen == NULL)
 			cell->chosen_us = fmin(cell->chosen_us, measure(NULL));
 	}
@@ -259,14 +250,11 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 			continue;
 		if (cell->best == NULL || measured[i] < cell->best_us)
 		{
-			cell->best = predictions[i].algorithm;
+			cell->best = &sort_algorithms[i];
 			cell->best_us = measured[i];
 		}
-		if (predictions[i].algorithm == cell->chosen)
-		{
+		if (&sort_algorithms[i] == cell->chosen)
 			cell->chosen_us = measured[i];
-			cell->predicted_us = predictions[i].us;
-		}
 	}
 	if (cell->best == NULL)
 		die("no kernel takes all inputs of a cell", NULL);
@@ -279,13 +267,14 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 		return;
 	for (int i = 0; i < ALGORITHM_COUNT; i++)
 	{
+		const Algorithm *a = &sort_algorithms[i];
+		double		us = cpu_predict_us(a, &inputs.facts[0]);
+
 		if (measured[i] < 0)
 			continue;
 		printf("%d,%d,%s,%s,%.3f,%.3f,%.2f,%s,%.3f\n", log2_rows, key_bits,
-			   sample_order_names[order], predictions[i].algorithm->name,
-			   predictions[i].us, measured[i], predictions[i].us / measured[i],
-			   cell->chosen == NULL ? "some" : predictions[i].algorithm == cell->chosen ? "yes" : "no",
-			   cell->ratio);
+			   sample_order_names[order], a->name, us, measured[i], us / measured[i],
+			   cell->chosen == NULL ? "some" : a == cell->chosen ? "yes" : "no", cell->ratio);
 	}
 	fflush(stdout);
 }
@@ -312,7 +301,7 @@ summary(const Options *opt)
 	{
 		above += cells[i].ratio > opt->bound;
 		log_sum += log(cells[i].ratio);
-		if (cells[i].chosen_us >= 1)
+		if (cells[i].chosen_us >= 1 && cells[i].predicted_us > 0)
 		{
 			err_sum += fabs(log(cells[i].predicted_us / cells[i].chosen_us));
 			nerr++;
@@ -330,37 +319,6 @@ summary(const Options *opt)
 				cells[i].chosen ? cells[i].chosen->name : "several", cells[i].chosen_us, cells[i].predicted_us,
 				cells[i].best->name, cells[i].best_us);
 	return above > 0;
-}
-
-static void
-print_constants(void)
-{
-	for (int c = 0; c < MODEL_CURVES; c++)
-	{
-		printf("\t\t[%d] = {", c);
-		for (int k = 0; k < MODEL_POINTS; k++)
-			printf("%s%.4g", k ? ", " : "", route_model->curve[c][k]);
-		printf("},\t/* %s */\n", model_curve_names[c]);
-	}
-	printf("\t.scalar = {");
-	for (int i = 0; i < MODEL_SCALARS; i++)
-		printf("%s%.4g", i ? ", " : "", route_model->scalar[i]);
-	printf("}\n");
-}
-
-static void
-calibrate(void)
-{
-	size_t		size = (size_t) 256 << 20;
-	void	   *workspace = map_memory(size);
-	time_t		start = time(NULL);
-	static RouteModel model;
-
-	if (model_calibrate(&model, workspace, size) != SORT_OK)
-		die("calibration failed", NULL);
-	route_model = &model;
-	fprintf(stderr, "calibrated in %d s\n", (int) (time(NULL) - start));
-	free(workspace);
 }
 
 static void
@@ -382,19 +340,9 @@ parse_options(Options *opt, int argc, char **argv)
 		char	   *value;
 		char	   *item;
 
-		if (strcmp(name, "--calibrate") == 0)
-		{
-			opt->calibrate = true;
-			continue;
-		}
 		if (strcmp(name, "--portable") == 0)
 		{
 			sort_isa_force(SORT_ISA_PORTABLE);
-			continue;
-		}
-		if (strcmp(name, "--constants") == 0)
-		{
-			opt->constants = true;
 			continue;
 		}
 		if (++i == argc)
@@ -463,13 +411,6 @@ main(int argc, char **argv)
 	char	   *scratch;
 
 	parse_options(&opt, argc, argv);
-	if (opt.calibrate)
-		calibrate();
-	if (opt.constants)
-	{
-		print_constants();
-		return 0;
-	}
 
 	for (int b = 0; b < opt.nkey_bits; b++)
 	{

@@ -2,11 +2,11 @@
  * cost.h
  *	  Router, cost models, correction factors.
  *
- * The router chooses the algorithm with the least predicted time among those
- * that can sort the input.  GPU algorithms take part if facts->gpu describes
- * their keys; their time includes the transfers.  The router is a pure function
- * of the facts and the model's constants: it allocates nothing, reads no setting
- * and no clock, and includes no server header, so that unit tests can call it.
+ * The router chooses a CPU kernel by a rule, and the fastest GPU algorithm if its
+ * predicted time is less than that of the kernel.  GPU algorithms take part if
+ * facts->gpu describes their keys; their time includes the transfers.  The router is a
+ * pure function of the facts and the model's constants: it allocates nothing, reads no
+ * setting and no clock, and includes no server header, so that unit tests can call it.
  *
  * A caller sorts like this:
  *
@@ -36,7 +36,7 @@
 #include "kernel/sort_kernel.h"
 #include "service/device_state.h"
 
-/* Inputs with fewer records are routed by two constants, without a prediction. */
+/* Inputs with fewer records have no prediction, and stay on the CPU. */
 #define ROUTE_TINY_ROWS		128
 
 /* Size of the buffer of gpusort_route_reason(). */
@@ -75,9 +75,6 @@ typedef struct RouteFacts
 	/* largest - smallest + 1, saturating; 0: unknown */
 	uint64_t	key_range;
 
-	/* estimate of distinct keys; 0: unknown or many */
-	uint64_t	distinct;
-
 	/*
 	 * Presortedness, counted over neighbours during ingest.  No descent:
 	 * sorted.  No ascent: reversed.  Neither: all keys are equal.
@@ -92,7 +89,6 @@ typedef struct RouteFacts
 	size_t		bound;			/* first rows wanted; 0: all */
 
 	/* Resources */
-	size_t		memory;			/* bytes available for scratch; 0: no limit */
 	int			threads;		/* team size; 0 and 1: the caller alone */
 	double		cpu_factor;		/* correction factor of the CPU model; 0: none */
 	uint32_t	cpu_sorts;		/* sorts that taught it */
@@ -105,25 +101,22 @@ typedef struct RouteFacts
 typedef struct RoutePrediction
 {
 	const Algorithm *algorithm;
-	double		us;				/* predicted time; < 0: cannot be chosen */
+	double		us;				/* predicted time; 0: not modelled */
 	size_t		scratch;		/* bytes on host or device; 0: none */
 	const char *why_not;		/* why it cannot be chosen; NULL: it can */
 } RoutePrediction;
 
 typedef struct RouteDecision
 {
-	const Algorithm *algorithm; /* NULL: nothing fits facts->memory */
-	double		predicted_us;	/* 0: not modelled (tiny or sorted input) */
+	const Algorithm *algorithm;
+	double		predicted_us;	/* 0: not modelled (tiny or presorted input) */
 	double		cpu_us;			/* predicted time of the best CPU kernel */
 
 	/* Why facts->forced cannot run.  NULL: it runs, or none is forced. */
 	const char *forced_why_not;
 } RouteDecision;
 
-/*
- * Sets facts->distinct and facts->scattered from a sample of the records.
- * distinct stays unchanged if no choice depends on it or few keys repeat.
- */
+/* Sets facts->scattered from a sample of the records. */
 extern void gpusort_route_sample(RouteFacts *facts, const void *recs);
 
 /*
@@ -136,8 +129,8 @@ extern void gpusort_route_decide(const RouteFacts *facts, RouteDecision *decisio
 extern void gpusort_route_problem(const RouteFacts *facts, SortProblem *problem);
 
 /*
- * Predicts the time of every algorithm.  Applicable algorithms come first, by
- * predicted time.  out[0] is the automatic choice, except for tiny inputs.
+ * Predicts the times of the CPU's choice and of every GPU algorithm.  out[0] is the
+ * automatic choice; the others follow by predicted time, then those that cannot be chosen.
  */
 extern void gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COUNT]);
 
@@ -150,68 +143,6 @@ extern char *gpusort_route_reason(const RouteFacts *facts,
 
 /* Writes an algorithm's name as EXPLAIN shows it: "cpu radix" for "cpu_radix". */
 extern void gpusort_route_display_name(const char *name, char *buf, size_t size);
-
-/* ------------------------------------------------------------------------
- * CPU model
- *
- * A cost curve holds nanoseconds per record at sample points of 2^5, 2^7, ...
- * 2^27 records.  Between sample points it is linear in the logarithm of the
- * size.  A curve rises where the input exceeds a cache.  cpu_model.c combines
- * curves to a kernel's time.
- * ------------------------------------------------------------------------
- */
-
-#define MODEL_POINTS			12
-#define MODEL_POINT_FIRST	5	/* binary logarithm of its records */
-#define MODEL_POINT_STEP	2
-
-/* "+ format": one curve for each SortRecFormat. */
-typedef enum ModelCurve
-{
-	MODEL_RADIX = 0,			/* cpu_radix + format, full key width */
-	MODEL_RADIX_8 = 3,			/* cpu_radix, packed records of 8 key bits */
-	MODEL_RADIX_12 = 4,
-	MODEL_RADIX_16 = 5,
-	MODEL_RADIX_24 = 6,
-
-	/* cpu_counting, packed records of 8 key bits, without MODEL_CELL_NS */
-	MODEL_COUNTING_8 = 7,
-	MODEL_COUNTING_12 = 8,
-	MODEL_COUNTING_16 = 9,
-	MODEL_COUNTING_20 = 10,
-	MODEL_COUNTING_24 = 11,
-	MODEL_MERGE = 12,			/* cpu_merge + format */
-	MODEL_REVERSED = 15,		/* presorted + format, descending input */
-
-	/* presorted + format, one merge pass over few runs */
-	MODEL_RUNS = 18,
-
-	/* presorted + format, nearly sorted input, without MODEL_DROP_NS */
-	MODEL_NEARLY = 21,
-	MODEL_CURVES = 24
-} ModelCurve;
-
-/* Constants that do not depend on the input size. */
-typedef enum ModelScalar
-{
-	MODEL_CELL_NS,				/* cpu_counting: per cell of its table */
-
-	/* cpu_radix and cpu_counting: per record of a nearly sorted input */
-	MODEL_CHAIN_NS,
-	MODEL_DROP_NS,				/* presorted: per record out of place */
-	MODEL_TEAM_SHARE,			/* parallel share of a kernel's time, 0 .. 1 */
-	MODEL_SCALARS
-} ModelScalar;
-
-typedef struct RouteModel
-{
-	double		curve[MODEL_CURVES][MODEL_POINTS];
-	double		scalar[MODEL_SCALARS];
-} RouteModel;
-
-/* The constants in use.  They point to the built-in ones at first. */
-extern const RouteModel *route_model;
-extern const RouteModel route_model_builtin;
 
 /* ------------------------------------------------------------------------
  * Correction factors

@@ -14,21 +14,11 @@
  * ------------------------------------------------------------------------
  */
 
-/* Binary logarithm of the number of records at a sample point. */
-static inline int
-model_point_log2(int sample_point)
-{
-	return MODEL_POINT_FIRST + MODEL_POINT_STEP * sample_point;
-}
+/* The CPU kernel for the input. */
+extern const Algorithm *cpu_choose(const RouteFacts *facts);
 
-/* A curve's value at n records. */
-extern double model_curve_at(const double *curve, size_t n);
-
-/* Time of cpu_merge on this processor, relative to its curve. */
-extern double model_merge_times(void);
-
-/* Predicted microseconds of an applicable CPU algorithm. */
-extern double model_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
+/* Predicted microseconds of a CPU algorithm, without its correction factor; 0: not modelled. */
+extern double cpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
 
 /* ------------------------------------------------------------------------
  * GPU model (gpu_model.c)
@@ -155,9 +145,8 @@ extern int	factor_known_size(const Factor *sizes, int size);
 extern double factor_size_of(double rows, int *first);
 
 /*
- * Factor of the CPU model.  All CPU kernels share it, so the choice between CPU kernels
- * depends on the model alone.  Only kernels that move every record teach; presorted
- * does not.
+ * Factor of the CPU model.  Only cpu_radix teaches it, because the model predicts that
+ * kernel.
  *
  * Observations are wall-clock times, because they include every cause of delay:
  * oversubscription, cgroup limits, hyperthreads, memory bandwidth.  Load passes, so

@@ -139,18 +139,12 @@ cpu_learn_measured(Factor *cpu, double sort_us)
 	};
 
 	if (sort_us > 0)
-		factor_measured(cpu, log(sort_us / model_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts)));
+		factor_measured(cpu, log(sort_us / cpu_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts)));
 }
 
 void
 cpu_learn_sort(Factor *cpu, const Algorithm *algorithm, const RouteFacts *facts, double took_us, int64_t now)
 {
-	double		model_us;
-
-	if (algorithm_on_gpu(algorithm) || algorithm->id == ALGORITHM_PRESORTED ||
-		facts->n < CPU_LEARN_ROWS || !(took_us > 0))
-		return;
-	model_us = model_predict_us(algorithm, facts);
-	if (model_us > 0 && model_us < HUGE_VAL)
-		factor_learn(cpu, true, log(took_us / model_us), now, &cpu_rule);
+	if (algorithm->id == ALGORITHM_CPU_RADIX && facts->n >= CPU_LEARN_ROWS && took_us > 0)
+		factor_learn(cpu, true, log(took_us / cpu_predict_us(algorithm, facts)), now, &cpu_rule);
 }

@@ -1,6 +1,6 @@
 /*
  * key_sample.c
- *	  Distribution, number of distinct keys and presortedness, from samples.
+ *	  Distribution and presortedness of keys, from samples.
  *
  * gpu_bucket (cuda/bucket) and gpu_radix depend on the distribution of the keys.
  * gpu_bucket divides the key range into slices of equal width.  If those hold
@@ -240,19 +240,20 @@ record_key(const RouteFacts *facts, const void *recs, size_t i)
 	return facts->format == SORT_REC_PACKED ? key : key >> facts->begin_bit;
 }
 
-/* Do the runs overlap?  False if the facts already exclude a nearly sorted input. */
-static bool
-route_scattered(const RouteFacts *facts, const void *recs)
+void
+gpusort_route_sample(RouteFacts *facts, const void *recs)
 {
 	size_t		step = facts->n / SCATTERED_SAMPLE;
 	uint32_t	random = 1;
 	SortKey		keys[SCATTERED_SAMPLE];
 	int			wrong = 0;
 
+	facts->scattered = false;
+	/* the facts may already exclude a nearly sorted input */
 	if (!facts->order_known || facts->n < SCATTERED_MIN_ROWS ||
 		facts->descents < PRESORTED_MAX_RUNS || facts->ascents == 0 ||
 		facts->descents > facts->n / PRESORTED_PER_DESCENT)
-		return false;
+		return;
 	for (int i = 0; i < SCATTERED_SAMPLE; i++)
 	{
 		/* a random record of each part, because the runs may have equal lengths */
@@ -261,82 +262,5 @@ route_scattered(const RouteFacts *facts, const void *recs)
 		for (int j = 0; j < i; j++)
 			wrong += keys[i] < keys[j];
 	}
-	return wrong > SCATTERED_PAIRS / 5;
-}
-
-/* ------------------------------------------------------------------------
- * Number of distinct keys
- *
- * A counting sort touches one cell of its table per distinct key, so few distinct
- * keys make it faster.  Only keys narrow enough for a counting sort are sampled.
- *
- * A sample of m keys out of D equally frequent ones has an expected number of
- * D * (1 - exp(-m / D)) distinct keys.  Bisection solves this for D.  Frequent keys
- * make the estimate too low; that is right, because their cells stay in the cache.
- * ------------------------------------------------------------------------
- */
-
-#define SAMPLE_MIN_ROWS		4096	/* no sample below this */
-#define SAMPLE_LARGE_ROWS	65536	/* the larger sample from this on */
-#define SAMPLE_SMALL		64
-#define SAMPLE_LARGE		256
-#define SAMPLE_MAX_BITS		24
-#define SAMPLE_MIN_BITS		9	/* the table of fewer bits is always small */
-
-#define TABLE_BITS			10	/* hash table: 4 times the large sample */
-#define TABLE_SIZE			(1 << TABLE_BITS)
-
-/* Number of distinct keys among m equidistant records. */
-static unsigned
-distinct_in_sample(const RouteFacts *facts, const void *recs, unsigned m)
-{
-	uint32_t	table[TABLE_SIZE];	/* key + 1; 0 is free */
-	uint32_t	keys[SAMPLE_LARGE];
-	uint32_t	mask = ((uint32_t) 1 << (facts->end_bit - facts->begin_bit)) - 1;
-	unsigned	distinct = 0;
-
-	/* load all keys first, so that their cache misses overlap */
-	for (unsigned i = 0; i < m; i++)
-		keys[i] = ((uint32_t) record_key(facts, recs, facts->n / m * i) & mask) + 1;
-
-	memset(table, 0, sizeof(table));
-	for (unsigned i = 0; i < m; i++)
-	{
-		uint32_t	slot = (keys[i] * UINT32_C(0x9E3779B1)) >> (32 - TABLE_BITS);
-
-		while (table[slot] != 0 && table[slot] != keys[i])
-			slot = (slot + 1) % TABLE_SIZE;
-		distinct += table[slot] == 0;
-		table[slot] = keys[i];
-	}
-	return distinct;
-}
-
-void
-gpusort_route_sample(RouteFacts *facts, const void *recs)
-{
-	int			bits = facts->end_bit - facts->begin_bit;
-	unsigned	m = facts->n < SAMPLE_LARGE_ROWS ? SAMPLE_SMALL : SAMPLE_LARGE;
-	unsigned	distinct;
-	double		low = -9;		/* of log2(D / m) */
-	double		high = 6;
-
-	facts->scattered = route_scattered(facts, recs);
-	if (facts->n < SAMPLE_MIN_ROWS || bits < SAMPLE_MIN_BITS || bits > SAMPLE_MAX_BITS)
-		return;
-	distinct = distinct_in_sample(facts, recs, m);
-	if (distinct > m * 9 / 10)
-		return;
-
-	for (int i = 0; i < 10; i++)
-	{
-		double		middle = (low + high) / 2;
-		double		d = m * exp2(middle);
-
-		if (d * (1 - exp(-(double) m / d)) < distinct)
-			low = middle;
-		else
-			high = middle;
-	}
-	facts->distinct = (uint64_t) fmax(1, m * exp2(high));
+	facts->scattered = wrong > SCATTERED_PAIRS / 5;
 }

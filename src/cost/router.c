@@ -1,11 +1,10 @@
 /*
  * router.c
- *	  Chooses the sort algorithm with the least predicted time.
+ *	  Chooses between the best CPU kernel and the GPU, by predicted times.
  *
- * The router predicts every algorithm that can sort the input within its memory:
- * CPU kernels by cpu_model.c, GPU algorithms by gpu_model.c.  A sorted input and
- * an input below ROUTE_TINY_ROWS skip the prediction, because it would cost more
- * than a wrong choice.
+ * cpu_model.c chooses the CPU kernel and predicts its time, gpu_model.c predicts every
+ * GPU algorithm that can sort the input.  Presorted input and input below
+ * ROUTE_TINY_ROWS have no prediction, and stay on the CPU.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,142 +27,49 @@ gpusort_route_problem(const RouteFacts *facts, SortProblem *problem)
 	problem->ascents = facts->ascents;
 }
 
-/* Fills the problem for SortKernel.applies(), which reads only the size of *team. */
-static void
-describe_problem(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
+/* Why the algorithm cannot sort the input, a short reason; NULL: it can. */
+static const char *
+why_not(const Algorithm *algorithm, const RouteFacts *facts, const SortProblem *problem)
 {
-	gpusort_route_problem(facts, problem);
-	team->size = facts->threads;
-	if (team->size > 1)
-		problem->team = team;
-}
+	const char *why = NULL;
 
-/* cpu_radix uses an insertion sort below this; it always beats cpu_merge there. */
-#define MERGE_MIN_ROWS		24
-
-/*
- * Can this algorithm sort the input, a CPU algorithm within the memory?  Sets the bytes that it
- * needs, or a short reason.
- */
-static bool
-fits(const Algorithm *algorithm, const RouteFacts *facts, const SortProblem *problem, RoutePrediction *p)
-{
-	const SortKernel *kernel = algorithm->kernel;
-	size_t		scratch;
-
-	*p = (RoutePrediction) {.algorithm = algorithm,.us = -1};
 	if (algorithm_on_gpu(algorithm))
-	{
-		if (gpu_fits(algorithm, facts, &p->why_not))
-			p->scratch = gpusort_keys_bytes(facts->gpu.costs, facts->n, facts->gpu.key_width);
-		return p->why_not == NULL;
-	}
-	if (!algorithm_takes(algorithm, problem->format))
-		p->why_not = "it does not take keys of this width";
-	else if (kernel->applies(problem, &p->why_not))
-	{
-		scratch = kernel->scratch_bytes(problem);
-		if (facts->memory == 0 || scratch <= facts->memory)
-			p->scratch = scratch;
-		else
-			p->why_not = "its scratch space does not fit the memory";
-	}
-	return p->why_not == NULL;
+		(void) gpu_fits(algorithm, facts, &why);
+	else
+		(void) algorithm->kernel->applies(problem, &why);
+	return why;
 }
 
-/* The predicted time of an algorithm that fits, with the CPU's correction factor. */
+/* The predicted time of an algorithm, with the correction factors; 0: not modelled. */
 static double
 predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
 	if (algorithm_on_gpu(algorithm))
-		return gpu_predict_us(algorithm, facts);
-	return model_predict_us(algorithm, facts) * (facts->cpu_factor > 0 ? facts->cpu_factor : 1);
-}
-
-/*
- * The choice for a sorted or tiny input, without a prediction; otherwise NULL.
- * For few records only cpu_radix and cpu_merge compete.
- */
-static const Algorithm *
-obvious_choice(const RouteFacts *facts, const SortProblem *problem)
-{
-	AlgorithmId obvious = ALGORITHM_CPU_RADIX;
-	RoutePrediction p;
-
-	if (facts->order_known && facts->descents == 0)
-		obvious = ALGORITHM_PRESORTED;
-	else if (facts->n >= ROUTE_TINY_ROWS)
-		return NULL;
-	else if (facts->n >= MERGE_MIN_ROWS)
-	{
-		int			sample_point = facts->n < 64 ? 0 : 1;
-		const RouteModel *m = route_model;
-
-		if (m->curve[MODEL_RADIX + facts->format][sample_point] >=
-			m->curve[MODEL_MERGE + facts->format][sample_point] * model_merge_times())
-			obvious = ALGORITHM_CPU_MERGE;
-	}
-	return fits(&sort_algorithms[obvious], facts, problem, &p) ? p.algorithm : NULL;
-}
-
-/* The fastest CPU algorithm; NULL if none fits the memory.  Sets *us, 0 if not modelled. */
-static const Algorithm *
-choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
-{
-	const Algorithm *best = obvious_choice(facts, problem);
-	RoutePrediction p;
-
-	*us = 0;
-	if (best != NULL)
-		return best;
-	FOR_EACH_ALGORITHM(a)
-	{
-		double		a_us;
-
-		if (algorithm_on_gpu(a) || !fits(a, facts, problem, &p))
-			continue;
-		a_us = predict_us(a, facts);
-		if (best == NULL || a_us < *us)
-		{
-			best = a;
-			*us = a_us;
-		}
-	}
-	return best;
-}
-
-/* Decides for the forced algorithm, or sets decision->forced_why_not. */
-static bool
-decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision *decision)
-{
-	const Algorithm *forced = facts->forced;
-	RoutePrediction p;
-
-	if (!fits(forced, facts, problem, &p))
-	{
-		decision->forced_why_not = p.why_not;
-		return false;
-	}
-	decision->algorithm = forced;
-	if (algorithm_on_gpu(forced) ? !forced->only_forced : facts->n >= ROUTE_TINY_ROWS)
-		decision->predicted_us = predict_us(forced, facts);
-	return true;
+		return algorithm->only_forced ? 0 : gpu_predict_us(algorithm, facts);
+	return cpu_predict_us(algorithm, facts) * (facts->cpu_factor > 0 ? facts->cpu_factor : 1);
 }
 
 void
 gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 {
-	SortProblem problem;
-	SortTeam	team;
 	const Algorithm *gpu;
 
 	memset(decision, 0, sizeof(*decision));
-	describe_problem(facts, &problem, &team);
-	if (facts->forced != NULL && decide_forced(facts, &problem, decision))
-		return;
+	if (facts->forced != NULL)
+	{
+		SortProblem problem;
 
-	decision->algorithm = choose_cpu(facts, &problem, &decision->predicted_us);
-	decision->cpu_us = decision->predicted_us;
+		gpusort_route_problem(facts, &problem);
+		decision->forced_why_not = why_not(facts->forced, facts, &problem);
+		if (decision->forced_why_not == NULL)
+		{
+			decision->algorithm = facts->forced;
+			decision->predicted_us = predict_us(facts->forced, facts);
+			return;
+		}
+	}
+	decision->algorithm = cpu_choose(facts);
+	decision->predicted_us = decision->cpu_us = predict_us(decision->algorithm, facts);
 	gpu = gpu_choose(facts, &decision->predicted_us);
 	if (gpu != NULL)
 		decision->algorithm = gpu;
@@ -177,7 +83,7 @@ insert_prediction(RoutePrediction *out, int n, const RoutePrediction *p)
 
 	for (i = n; i > 0; i--)
 	{
-		if (p->us < 0 || (out[i - 1].us >= 0 && out[i - 1].us <= p->us))
+		if (p->why_not != NULL || (out[i - 1].why_not == NULL && out[i - 1].us <= p->us))
 			break;
 		out[i] = out[i - 1];
 	}
@@ -187,21 +93,27 @@ insert_prediction(RoutePrediction *out, int n, const RoutePrediction *p)
 void
 gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COUNT])
 {
+	const Algorithm *cpu = cpu_choose(facts);
+	SortTeam	team = {.size = facts->threads};
 	SortProblem problem;
-	SortTeam	team;
 	int			n = 0;
 
-	describe_problem(facts, &problem, &team);
+	/* scratch_bytes() reads only the size of the team */
+	gpusort_route_problem(facts, &problem);
+	problem.team = facts->threads > 1 ? &team : NULL;
 	FOR_EACH_ALGORITHM(a)
 	{
-		RoutePrediction p;
+		RoutePrediction p = {.algorithm = a,.why_not = why_not(a, facts, &problem)};
 
-		if (fits(a, facts, &problem, &p) && !a->only_forced)
-			p.us = predict_us(a, facts);
-		else if (p.why_not == NULL)
-		{
+		if (p.why_not == NULL && a->only_forced)
 			p.why_not = "it is never the fastest and runs only if it is set";
-			p.scratch = 0;
+		else if (p.why_not == NULL && !algorithm_on_gpu(a) && a != cpu)
+			p.why_not = "another CPU algorithm suits such input better";
+		if (p.why_not == NULL)
+		{
+			p.us = predict_us(a, facts);
+			p.scratch = algorithm_on_gpu(a) ? gpusort_keys_bytes(facts->gpu.costs, facts->n, facts->gpu.key_width) :
+				a->kernel->scratch_bytes(&problem);
 		}
 		insert_prediction(out, n++, &p);
 	}
@@ -247,10 +159,7 @@ gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 		facts->end_bit - facts->begin_bit;
 
 	buf[0] = '\0';
-	if (decision->algorithm == NULL)
-		append(buf, "none");
-	else
-		gpusort_route_display_name(decision->algorithm->name, buf, ROUTE_REASON_SIZE);
+	gpusort_route_display_name(decision->algorithm->name, buf, ROUTE_REASON_SIZE);
 	append(buf, ": %d-bit keys%s, %zu rows", bits,
 		   facts->inexact ? " (prefix)" : "", facts->n);
 	if (facts->order_known && facts->n > 1)

@@ -4,10 +4,9 @@
  *
  * The setting gpusort.algorithm, the statistics, the function
  * gpusort_algorithms() and the router read this table.  A new algorithm needs
- * an entry in ALGORITHMS, a row in algorithms.c, and a function of its name in
- * cost/cpu_model.c or cost/gpu_model.c that predicts its time; the models do
- * not compile without it.  The prediction is not in the table, because kernels
- * do not know the facts that the router predicts from.
+ * an entry in ALGORITHMS and a row in algorithms.c.  The router also needs a case
+ * in the rule of cost/cpu_model.c, or a prediction in cost/gpu_model.c.  They are
+ * not in the table, because kernels do not know the router's facts.
  */
 #ifndef GPUSORT_ALGORITHM_H
 #define GPUSORT_ALGORITHM_H

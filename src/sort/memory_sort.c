@@ -117,9 +117,6 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefu
 	device_learn_cpu_facts(&facts);
 	gpusort_route_sample(&facts, env->recs.ptr);
 	gpusort_route_decide(&facts, &decision);
-	if (decision.algorithm == NULL)
-		elog(ERROR, "no algorithm sorts %zu rows at once", n);
-
 	gpusort_route_problem(&facts, &problem);
 	problem.recs = env->recs.ptr;
 	problem.team = team;

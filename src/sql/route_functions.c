@@ -183,7 +183,7 @@ terms_words(const RouteFacts *facts, const RoutePrediction *p)
 static const char *
 prediction_words(const RouteFacts *facts, const RoutePrediction *p)
 {
-	if (p->us < 0)
+	if (p->us == 0)
 		return NULL;
 	if (algorithm_on_gpu(p->algorithm))
 		return facts->gpu.factors == NULL ? NULL : terms_words(facts, p);
@@ -215,9 +215,10 @@ reason_of(const RouteFacts *facts, const RoutePrediction *p, const RouteDecision
  *				 OUT scratch_bytes bigint, OUT reason text)
  *
  * One row for each algorithm: the chosen one first, the others by predicted time.  An
- * algorithm that cannot be chosen comes last, with a NULL time and the reason.  A GPU
- * algorithm's time contains the transfers; its scratch_bytes are device memory.  If a
- * correction factor applies, the reason contains the terms of the time.
+ * algorithm that cannot be chosen comes last, with a NULL time and the reason.  The time is
+ * also NULL for tiny and presorted input on the CPU.  A GPU algorithm's time contains the
+ * transfers; its scratch_bytes are device memory.  If a correction factor applies, the
+ * reason contains the terms of the time.
  */
 Datum
 gpusort_route(PG_FUNCTION_ARGS)
@@ -278,32 +279,20 @@ gpusort_route(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	/*
-	 * the choice for a tiny input does not follow the predictions, so it may
-	 * not be first
-	 */
-	for (int pass = 0; pass < 2; pass++)
+	for (int i = 0; i < ALGORITHM_COUNT; i++)
 	{
-		for (int i = 0; i < ALGORITHM_COUNT; i++)
-		{
-			const RoutePrediction *p = &predictions[i];
-			bool		chosen = p->algorithm == decision.algorithm;
-			Datum		values[5];
-			bool		nulls[5] = {false};
-			const char *reason = reason_of(&facts, p, &decision);
+		const RoutePrediction *p = &predictions[i];
+		const char *reason = reason_of(&facts, p, &decision);
+		Datum		values[5];
+		bool		nulls[5] = {false, false, p->us == 0, p->why_not != NULL, reason == NULL};
 
-			if (chosen != (pass == 0))
-				continue;
-			values[0] = CStringGetTextDatum(p->algorithm->name);
-			values[1] = BoolGetDatum(chosen);
-			values[2] = Float8GetDatum(p->us / 1000);
-			values[3] = Int64GetDatum((int64) p->scratch);
-			nulls[2] = nulls[3] = p->why_not != NULL;
-			nulls[4] = reason == NULL;
-			if (reason != NULL)
-				values[4] = CStringGetTextDatum(reason);
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-		}
+		values[0] = CStringGetTextDatum(p->algorithm->name);
+		values[1] = BoolGetDatum(p->algorithm == decision.algorithm);
+		values[2] = Float8GetDatum(p->us / 1000);
+		values[3] = Int64GetDatum((int64) p->scratch);
+		if (reason != NULL)
+			values[4] = CStringGetTextDatum(reason);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
 }

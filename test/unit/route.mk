@@ -14,8 +14,8 @@ include test/unit/kernel.mk
 endif
 
 ROUTE_SRCS = src/cost/router.c src/cost/cpu_model.c src/cost/gpu_model.c src/cost/key_sample.c \
-	src/cost/factor.c bench/cpu/calibrate.c
-ROUTE_HDRS = $(wildcard src/cost/*.h src/service/*.h) bench/cpu/calibrate.h
+	src/cost/factor.c bench/cpu/route_inputs.c
+ROUTE_HDRS = $(wildcard src/cost/*.h src/service/*.h) bench/cpu/route_inputs.h
 ROUTE_GRID ?= --format worst
 
 .PHONY: unit-route bench-route bench-gpu-choices

@@ -127,7 +127,7 @@ test_gpu_fits(void)
 		{
 			const Algorithm *algorithm = p[i].algorithm;
 
-			if (!algorithm_on_gpu(algorithm) || p[i].us < 0)
+			if (!algorithm_on_gpu(algorithm) || p[i].why_not != NULL)
 				continue;
 			CHECK(!algorithm->only_forced);
 			CHECK(p[i].us > gpusort_costs_h200.job_us);

@@ -140,7 +140,7 @@ measured_cpu(const Machine *machine)
 	Factor		cpu = {0};
 
 	cpu_learn_measured(&cpu, cpu_times(machine, &facts) *
-					   model_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts));
+					   cpu_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts));
 	return cpu;
 }
 

@@ -1,6 +1,6 @@
 /*
  * route_model_test.c
- *	  Tests the cost model: curves, constants, their measurement, and the estimates from samples of keys.
+ *	  Tests the cost model of the CPU, the estimate from a sample of keys, and the synthetic inputs.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -8,91 +8,54 @@
 
 #include "route_test.h"
 
+/* Predictions are positive and grow with the records and the bits; few have none. */
 static void
-test_curve(void)
+test_predictions(void)
 {
-	double		curve[MODEL_POINTS];
-	double		prev = 0;
-
-	for (int k = 0; k < MODEL_POINTS; k++)
-		curve[k] = 1 + k * k;
-	for (int k = 0; k < MODEL_POINTS; k++)
-		CHECK(model_curve_at(curve, (size_t) 1 << model_point_log2(k)) == curve[k]);
-	CHECK(model_curve_at(curve, 0) == curve[0]);
-	CHECK(model_curve_at(curve, 1) == curve[0]);
-	CHECK(model_curve_at(curve, SIZE_MAX) == curve[MODEL_POINTS - 1]);
-
-	/* a curve of ascending points ascends everywhere between them */
-	for (size_t n = 33; n < (size_t) 1 << 26; n += 1 + n / 7)
+	for (int bits = 1; bits <= 128; bits++)
 	{
-		double		v = model_curve_at(curve, n);
+		double		prev = 0;
 
-		CHECK(v > prev);
-		prev = v;
-	}
-}
-
-/* Built-in costs are positive and grow with the number of records. */
-static void
-test_builtin(void)
-{
-	FOR_EACH_ALGORITHM(a)
-	{
-		for (int bits = 1; bits <= 128; bits++)
+		for (size_t n = ROUTE_TINY_ROWS; n < (size_t) 1 << 29; n += 1 + n / 7)
 		{
-			double		prev = 0;
+			RouteFacts	facts = facts_of(n, bits);
+			double		us = cpu_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts);
 
-			for (size_t n = 128; n <= (size_t) 1 << 28; n *= 2)
-			{
-				RouteFacts	facts = facts_of(n, bits);
-				RouteDecision decision;
-
-				facts.order_known = true;
-				facts.descents = n - 1;
-				facts.forced = a;
-				gpusort_route_decide(&facts, &decision);
-				if (decision.forced_why_not != NULL)
-					continue;
-				CHECK(decision.predicted_us > prev);
-				CHECK(decision.predicted_us < n);	/* 1 us a record is absurd */
-				prev = decision.predicted_us;
-			}
+			CHECK(us > prev);
+			CHECK(us < n);		/* 1 us a record is absurd */
+			CHECK(cpu_predict_us(&sort_algorithms[ALGORITHM_CPU_COUNTING], &facts) == us);
+			CHECK(cpu_predict_us(&sort_algorithms[ALGORITHM_PRESORTED], &facts) == 0);
+			prev = us;
 		}
 	}
+	for (size_t n = 0; n < ROUTE_TINY_ROWS; n++)
+	{
+		RouteFacts	facts = facts_of(n, 32);
+
+		CHECK(cpu_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts) == 0);
+	}
 }
 
-/* The estimate of distinct keys is close for few values, unknown for many. */
+/* A prediction at a sample point is the point's value; between widths it is between theirs. */
 static void
-test_distinct(void)
+test_sample_points(void)
 {
-	static const size_t counts[] = {1, 2, 10, 100, 300};
-	const size_t n = 100000;
-	uint64_t   *recs = aligned_alloc(64, n * sizeof(uint64_t));
-	RouteFacts	facts;
-
-	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+	static const struct
 	{
-		facts = facts_of(n, 20);
-		for (size_t i = 0; i < n; i++)
-			recs[i] = (next_random() % counts[c] * 3001) << 32 | i;
-		gpusort_route_sample(&facts, recs);
-		CHECK(facts.distinct >= counts[c] * 0.7 && facts.distinct <= counts[c] * 1.5);
-	}
+		int			bits;
+		double		ns;
+	}			widths[] = {
+		{4, 0.876}, {8, 0.876}, {12, (0.876 + 1.57) / 2}, {16, 1.57}, {24, 2.32}, {28, (2.32 + 2.3) / 2}, {32, 2.3},
+		{64, 2.89}, {128, 4.42}
+	};
 
-	/* uniform keys, tiny inputs and wide keys: unknown */
-	for (size_t i = 0; i < n; i++)
-		recs[i] = next_random() % (1 << 20) << 32 | i;
-	facts = facts_of(n, 20);
-	gpusort_route_sample(&facts, recs);
-	CHECK(facts.distinct == 0);
-	memset(recs, 0, n * sizeof(uint64_t));
-	facts = facts_of(1000, 20);
-	gpusort_route_sample(&facts, recs);
-	CHECK(facts.distinct == 0);
-	facts = facts_of(n, 32);
-	gpusort_route_sample(&facts, recs);
-	CHECK(facts.distinct == 0);
-	free(recs);
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+	{
+		RouteFacts	facts = facts_of(1 << 15, widths[i].bits);
+
+		CHECK(fabs(cpu_predict_us(&sort_algorithms[ALGORITHM_CPU_RADIX], &facts) -
+				   ((1 << 15) * widths[i].ns + 30) / 1000) < 1e-9);
+	}
 }
 
 /* Several sorted runs are told apart from nearly sorted input. */
@@ -132,21 +95,6 @@ test_scattered(void)
 		CHECK(!facts.scattered);
 	}
 	free(recs);
-}
-
-static void
-test_calibrate(void)
-{
-	size_t		size = (size_t) 1 << 18;
-	void	   *workspace = aligned_alloc(64, size);
-	RouteModel	model;
-
-	/* with a small workspace, large sizes keep the built-in costs */
-	CHECK(model_calibrate(&model, workspace, size) == SORT_OK);
-	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_POINTS; k++)
-			CHECK(model.curve[c][k] >= 0 && model.curve[c][k] <= 1e6);
-	free(workspace);
 }
 
 /* Sample inputs have the named order; sample_verify() finds wrong results. */
@@ -211,10 +159,8 @@ test_sample(void)
 void
 route_model_tests(void)
 {
-	test_curve();
-	test_builtin();
+	test_predictions();
+	test_sample_points();
 	test_sample();
-	test_distinct();
 	test_scattered();
-	test_calibrate();
 }

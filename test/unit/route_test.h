@@ -1,7 +1,6 @@
 /*
  * route_test.h
- *	  Shared by the router's tests: checks that count failures, invented facts
- *	  and models.
+ *	  Shared by the router's tests: checks that count failures, invented facts.
  */
 #ifndef ROUTE_TEST_H
 #define ROUTE_TEST_H
@@ -9,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../bench/cpu/calibrate.h"
+#include "../../bench/cpu/route_inputs.h"
 #include "../../cuda/costs_h200.h"
 
 extern int	failures;
@@ -51,11 +50,6 @@ extern RouteFacts facts_of(size_t n, int key_bits);
 
 /* Adds a GPU to the facts that is ready and has all algorithms. */
 extern void set_gpu(RouteFacts *facts, int key_bits);
-
-extern void set_curve(RouteModel *model, int curve, double ns);
-
-/* A model in which every term costs 10 ns. */
-extern RouteModel flat_model(void);
 
 /* The name of the chosen kernel. */
 extern const char *chosen(const RouteFacts *facts);

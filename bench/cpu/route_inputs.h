@@ -1,24 +1,11 @@
 /*
- * calibrate.h
- *	  Measures the constants of the CPU model; synthetic inputs of the router's kernels.
+ * route_inputs.h
+ *	  Synthetic inputs of the router's kernels.
  */
-#ifndef GPUSORT_BENCH_CALIBRATE_H
-#define GPUSORT_BENCH_CALIBRATE_H
+#ifndef GPUSORT_BENCH_ROUTE_INPUTS_H
+#define GPUSORT_BENCH_ROUTE_INPUTS_H
 
 #include "cost/cost_internal.h"
-
-/*
- * Measures the constants on this machine.  workspace is 64-byte aligned.  Sample
- * points whose input exceeds the workspace are scaled from the built-in curves.
- */
-extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t size);
-
-extern const char *const model_curve_names[MODEL_CURVES];
-
-/* ------------------------------------------------------------------------
- * Synthetic inputs
- * ------------------------------------------------------------------------
- */
 
 typedef enum SampleOrder
 {
@@ -58,4 +45,4 @@ extern SortRecFormat sample_format(int key_bits);
 extern bool sample_verify(const void *recs, size_t n, int key_bits,
 						  SampleOrder order, uint64_t seed);
 
-#endif							/* GPUSORT_BENCH_CALIBRATE_H */
+#endif							/* GPUSORT_BENCH_ROUTE_INPUTS_H */
