@@ -192,7 +192,7 @@ typedef struct GpuSampleSeen
 /* Sets keys[] to the leading 64 bits of the keys i and i + 1. */
 typedef void (*GpuSamplePair) (void *arg, size_t i, uint64_t keys[2]);
 
-/* Samples n keys and classifies them.  seen is NULL if pair() alone is of interest. */
+/* Samples n keys and classifies them. */
 extern void gpu_sample_keys(size_t n, GpuSamplePair pair, void *arg, GpuSampleSeen *seen);
 
 /* ------------------------------------------------------------------------

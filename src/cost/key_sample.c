@@ -213,8 +213,7 @@ gpu_sample_keys(size_t n, GpuSamplePair pair, void *arg, GpuSampleSeen *seen)
 		gpu_sample_add(&sample, keys[0]);
 		gpu_sample_add(&sample, keys[1]);
 	}
-	if (seen != NULL)
-		gpu_sample_look(&sample, seen);
+	gpu_sample_look(&sample, seen);
 }
 
 /* ------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 /*
  * device_layout.c
- *	  Layouts of keys that leave for a device before all rows are known; see
+ *	  Layouts of the keys of rows that leave for a device before all rows are known; see
  *	  device_layout.h.
  */
 #include "postgres.h"
@@ -43,7 +43,7 @@ assumed_range(const KeyBufferColumn *col, KeyRange *range)
  * needs a wider key.  False if the key is empty or longer than 128 bits.
  */
 static bool
-layout_ranges(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
+layout_ranges(DeviceLayout *dl, const KeyBuffer *keybuf)
 {
 	dl->loose_column = KEY_MAX_COLUMNS;
 	dl->bits_behind = 0;
@@ -52,7 +52,7 @@ layout_ranges(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 	key_layout(&dl->layout, keybuf, dl->ranges);
 	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
 		return false;
-	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
+	dl->key_width = Max(64, device_key_width(dl->layout.total_bits));
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
 		if (!dl->ranges[c].has_null && dl->layout.total_bits < dl->key_width)
@@ -66,15 +66,15 @@ layout_ranges(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 }
 
 bool
-device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool rows)
+device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf)
 {
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		if (rows && !key_traits[col->kind].computed)
+		if (!key_traits[col->kind].computed)
 			type_range(col, &dl->ranges[c]);
-		else if (!rows || !col->by_bytes || col->range.min <= col->range.max)
+		else if (!col->by_bytes || col->range.min <= col->range.max)
 			assumed_range(col, &dl->ranges[c]);
 		else
 		{
@@ -83,7 +83,7 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool rows)
 			dl->ranges[c].has_null = col->range.has_null;
 		}
 	}
-	return layout_ranges(dl, keybuf, rows ? 64 : 32);
+	return layout_ranges(dl, keybuf);
 }
 
 /*
@@ -100,7 +100,7 @@ layout_types(DeviceLayout *dl, const KeyBuffer *keybuf, bool all_columns, bool n
 		dl->ranges[c].has_null = nulls;
 		dl->ranges[c].inexact &= !all_columns;
 	}
-	if (!layout_ranges(dl, keybuf, 64) || (all_columns && !dl->layout.exact))
+	if (!layout_ranges(dl, keybuf) || (all_columns && !dl->layout.exact))
 		return false;
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{

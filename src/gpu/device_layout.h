@@ -1,6 +1,6 @@
 /*
  * device_layout.h
- *	  Device layouts: keys that leave before all rows are known.
+ *	  Device layouts: keys of rows that leave before all rows are known.
  *
  * A column gets the bits of its type, and a number for NULL if a NULL has been seen or
  * if that needs no further bit.  What else is assumed depends on who sends the keys:
@@ -11,10 +11,6 @@
  *							A row that breaks an assumption (a NULL, an inexact
  *							normalized key, a string without the common prefix) does not
  *							fit the layout, and ends the device's part of the sort.
- *	keys of one process		What holds for the rows so far is assumed to hold for all:
- *							exactness, constant second words, prefixes.  If a later row
- *							breaks an assumption, the keys are sent again when all rows
- *							are known.
  *	rows of several processes	Nothing is assumed.  If 128 bits hold all columns, the key
  *							has all of them, and is exact if all values were exact.
  *							If a value was inexact, the columns behind the first
@@ -33,7 +29,7 @@ typedef struct DeviceLayout
 	KeyLayout	layout;
 	KeyRange	ranges[KEY_MAX_COLUMNS];	/* ranges that the layout is for */
 	int			prefix_len[KEY_MAX_COLUMNS];	/* of strings */
-	int			key_width;		/* bits of a key in transit: 32, 64 or 128 */
+	int			key_width;		/* bits of a key in transit: 64 or 128 */
 
 	/*
 	 * Of a key of all columns that is exact if all values are: the first
@@ -45,10 +41,10 @@ typedef struct DeviceLayout
 } DeviceLayout;
 
 /*
- * For the rows, or the keys, of one process, when some rows are buffered.  False if the key is
- * empty or longer than 128 bits.  Keys of rows have at least 64 bits.
+ * For the rows of one process, when some rows are buffered.  False if the key is empty or
+ * longer than 128 bits.
  */
-extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, bool rows);
+extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf);
 
 /*
  * For rows of several processes, before the first row.  There is a number for NULL if

@@ -3,8 +3,8 @@
  *	  Decides whether a sort uses a GPU, and reports what the GPU did.
  *
  * This module fills the router's facts from key buffers and layouts, which the router
- * does not know.  The decision is made in key mode when all rows are buffered, in key
- * mode when enough rows are buffered to send keys ahead, and in row mode.
+ * does not know.  The decision is made in key mode when all rows are buffered, and in row
+ * mode.
  *
  * A small sort pays for reading the device's state and for predicting the CPU's time.
  * If the CPU needs no more than the hand-over of a job costs, nothing else is computed.
@@ -122,8 +122,9 @@ sample_pair(void *arg, size_t i, uint64_t pair[2])
 	pair[1] = (uint64) (second >> shift);
 }
 
-bool
-device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen)
+/* Samples the buffered keys.  Do they look presorted, ascending or descending? */
+static bool
+keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen)
 {
 	SampledKeys keys = {.keybuf = keybuf,.layout = layout};
 
@@ -142,7 +143,7 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		if (device_keys_ordered(keybuf, layout, &seen))
+		if (keys_ordered(keybuf, layout, &seen))
 			return false;
 		facts->gpu.key_distribution = seen.key_distribution;
 		gpusort_route_decide(facts, decision);
@@ -152,11 +153,11 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 }
 
 bool
-device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
-				  uint64 key_range, size_t n, RouteFacts *facts, RouteDecision *decision)
+device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, RouteFacts *facts,
+				  RouteDecision *decision)
 {
-	fill_cpu_facts(env, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), n, facts);
-	facts->key_range = key_range;
+	fill_cpu_facts(env, layout, keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf), keybuf->n, facts);
+	facts->key_range = key_layout_range(keybuf, layout);
 	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
 	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
 		return false;
@@ -198,14 +199,6 @@ rows_gain(GpuRowsFacts *gain, const RouteDecision *decision)
 {
 	gain->gpu_sort_us = decision->predicted_us;
 	return gpu_rows_gain_us(gain) > 0;
-}
-
-double
-device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf)
-{
-	double		rows_in = (double) env->progress.now->rows_in;
-
-	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) keybuf->n);
 }
 
 /* Expected rows that a CPU sort writes to runs, each of which drops its duplicates. */
@@ -265,7 +258,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const DeviceLayout *dl
 		return false;
 
 	/* the GPU would gain: sample the keys */
-	gain.ordered = device_keys_ordered(keybuf, &narrow, &seen);
+	gain.ordered = keys_ordered(keybuf, &narrow, &seen);
 	facts->gpu.key_distribution = seen.key_distribution;
 	gain.repeated = seen.repeated;
 	if (gain.ordered)

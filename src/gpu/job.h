@@ -20,12 +20,11 @@
  * Is a GPU the best choice?  Both functions set *facts.  If true, *decision has the GPU's
  * algorithm; otherwise facts->device and facts->gpu.why_not are the reason.
  *
- * device_route_keys: for the keys (and rids) of n rows in this layout; the key buffer has
- * some or all of the rows.  key_range is the number of possible keys, 0 if it is not known.
+ * device_route_keys: for the keys (and rids) of all rows, in this layout.
  * device_route_rows: for whole rows.
  */
 extern bool device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
-							  uint64 key_range, size_t n, RouteFacts *facts, RouteDecision *decision);
+							  RouteFacts *facts, RouteDecision *decision);
 extern bool device_route_rows(const SortEnv *env, const Batch *batch, const DeviceLayout *dl, double rows,
 							  RouteFacts *facts, RouteDecision *decision);
 
@@ -35,12 +34,6 @@ extern bool device_route_rows(const SortEnv *env, const Batch *batch, const Devi
  */
 extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const DeviceLayout *dl,
 								  double rows, RouteFacts *facts, RouteDecision *decision);
-
-/* Rows that a job opened now would sort: those in the key buffer, and those still expected. */
-extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
-
-/* Samples the buffered keys.  Do they look presorted, ascending or descending?  seen may be NULL. */
-extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSampleSeen *seen);
 
 /* Updates the progress view after the job was opened, or has grown to *spec. */
 extern void device_show_job(SortEnv *env, DeviceJob *job, const RouteDecision *decision,

@@ -8,8 +8,8 @@
 #include "gpu/device_layout.h"
 #include "gpu/gpu.h"
 
-/* A batch whose keys are on the device.  To the sort engine it is an OffloadJob. */
-typedef struct OffloadJob
+/* A batch whose keys are on the device. */
+typedef struct DeviceKeys
 {
 	SortEnv    *env;
 	Batch	   *batch;
@@ -17,12 +17,9 @@ typedef struct OffloadJob
 	DeviceJobSpec spec;
 	RouteFacts	facts;
 	RouteDecision decision;
-	DeviceLayout layout;		/* has ranges only if keys are sent ahead */
-	size_t		sent;			/* rows of the key buffer whose keys were sent */
-	size_t		per_chunk;		/* rows of a chunk on the way up */
+	KeyLayout	layout;
 	KeyCheck	keys;
 	struct DeviceParts *parts;	/* several jobs (key_parts.c); NULL: one */
-	bool		at_once;		/* all rows were known when the job was opened */
 
 	/* on the way down */
 	bool		failed;			/* no more of the result can be read */

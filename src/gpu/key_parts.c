@@ -90,7 +90,7 @@ split_fits_memory(const DeviceKeys *dk, KeySplit *split)
 	size_t		n = dk->batch->keybuf.n;
 
 	/* several blocks per part, none larger than a chunk */
-	size_t		block_rows = Min(Max(n / ((size_t) split->nparts * 8), 1024), dk->per_chunk);
+	size_t		block_rows = Min(Max(n / ((size_t) split->nparts * 8), 1024), key_chunk_rows(&dk->spec));
 
 	return device_check_bytes(dk->env, dk->batch) + key_split_bytes(split, n, block_rows) <= dk->env->limit;
 }
@@ -131,12 +131,12 @@ device_parts_begin(DeviceKeys *dk, double patience_us)
 		(uint64) (dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US : dk->decision.cpu_us);
 	/* parts have a known number of rows: the result has duplicates */
 	dk->spec.drop = false;
-	dk->spec.want_keys = env->spec.keys_only || env->spec.gpu_verified || !dk->layout.layout.exact;
+	dk->spec.want_keys = env->spec.keys_only || env->spec.gpu_verified || !dk->layout.exact;
 	dk->keys.cut = 0;
 	if (part_rows >= PART_MIN_ROWS && part_rows < keybuf->n &&
 		(dk->facts.forced != NULL || gpu_parts_us(dk->decision.algorithm, &dk->facts, (int) (keybuf->n / part_rows) + 1,
 												  parts->ndevices) < dk->decision.cpu_us) &&
-		key_split_plan(&parts->split, keybuf, &dk->layout.layout, dk->spec.key_width, part_rows) &&
+		key_split_plan(&parts->split, keybuf, &dk->layout, dk->spec.key_width, part_rows) &&
 		split_fits_memory(dk, &parts->split))
 	{
 		parts->spare = open_part_of_keys(dk, rows, patience_us);
@@ -242,7 +242,7 @@ device_parts_send(DeviceKeys *dk)
 	MemoryContext old = MemoryContextSwitchTo(dk->env->cxt);
 	uint64		start = device_now_us();
 
-	key_split_run(split, dk->env->bulk, &dk->batch->keybuf, &dk->layout.layout);
+	key_split_run(split, dk->env->bulk, &dk->batch->keybuf, &dk->layout);
 	MemoryContextSwitchTo(old);
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: %zu keys were split into %d parts in %.1f ms", dk->batch->keybuf.n,

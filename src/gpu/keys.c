@@ -7,13 +7,6 @@
  * cache miss per row.  A sort whose rows are its keys sends no rids and gets the keys back.  The
  * rids of an index build without rows are TIDs (SortSpec.rids_are_tids).
  *
- * Sending ahead: from STREAM_AFTER_ROWS on, if the router expects a gain, each chunk of
- * buffered keys is sent while rows still come in, so that only the last chunk is missing at
- * the end of the scan.  The ranges of the values are not known yet, so these keys have the
- * bits of their types (DeviceLayout).  The job is dropped if a NULL or a string does not fit
- * the layout, if the device has no room, or if all keys turn out to be in order.  Nothing is
- * lost then: the key buffer has all keys, and the sort is decided anew when all rows are in.
- *
  * Results: the whole result is received and checked before its first row is returned.  Keys
  * come back, too, where they are not exact (ties are resolved), where the device drops
  * duplicates, where the rows are their keys, and in an index build (SortSpec.gpu_verified):
@@ -40,12 +33,6 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* Buffered rows at which sending ahead is first considered. */
-#define STREAM_AFTER_ROWS	((size_t) 1 << 18)
-
-/* The job has room for this multiple of the expected rows. */
-#define STREAM_MARGIN		1.25
-
 /* The host drops duplicates that a device leaves if at most this share of the rows stays. */
 #define DROP_HERE_SHARE		0.5
 
@@ -54,24 +41,13 @@
  * ------------------------------------------------------------------------
  */
 
-static DeviceKeys *
-create_keys(SortEnv *env, Batch *batch)
-{
-	DeviceKeys *dk = MemoryContextAllocZero(env->cxt, sizeof(DeviceKeys));
-
-	dk->env = env;
-	dk->batch = batch;
-	return dk;
-}
-
-/* Opens the job that dk describes for max_rows; false, and dk->facts.device, if it cannot. */
+/* Opens the job that dk describes; false, and dk->facts.device, if it cannot. */
 static bool
-open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
+open_keys_job(DeviceKeys *dk, double patience_us)
 {
 	dk->spec.mode = DEVICE_KEYS;
-	dk->spec.max_rows = max_rows;
+	dk->spec.max_rows = dk->batch->keybuf.n;
 	device_route_job(&dk->facts, &dk->decision, &dk->spec);
-	dk->per_chunk = key_chunk_rows(&dk->spec);
 	dk->facts.device = DEVICE_STATE_NONE;
 	dk->keys.cut = dk->spec.drop ? dk->spec.equal_bit : 0;
 	if (!job_secret_make(&dk->keys.secret))
@@ -95,7 +71,7 @@ device_keys_fail(DeviceKeys *dk, const char *why)
 		ereport(LOG, (errmsg("a sort continues without the GPU: %s", why)));
 }
 
-/* SortOffload.end_keys().  A failure is counted here, once for each sort. */
+/* Closes the job and frees *dk.  A failure is counted here, once for each sort. */
 static void
 device_keys_end(DeviceKeys *dk)
 {
@@ -110,104 +86,38 @@ device_keys_end(DeviceKeys *dk)
 	pfree(dk);
 }
 
-/* Sends the next n keys of the key buffer, at most a chunk; false if the job failed. */
+/* Sends all keys of the batch, and starts the sort.  False if the job failed. */
 static bool
-device_keys_send(DeviceKeys *dk, size_t n)
+send_batch_keys(DeviceKeys *dk)
 {
 	const KeyBuffer *keybuf = &dk->batch->keybuf;
 	int			width = dk->spec.key_width;
-	KeyChunk	chunk;
+	size_t		per_chunk = key_chunk_rows(&dk->spec);
 
-	if (!key_chunk_next_up(dk->job, n, &chunk))
-		return false;
-	CHECK_FOR_INTERRUPTS();
-	pack_keys(keybuf, &dk->layout.layout, width, dk->sent, n, chunk.keys);
-	if (chunk.rids != NULL)
-		memcpy(chunk.rids, keybuf->rids + dk->sent, n * sizeof(uint32));
-	if (dk->spec.want_keys)
-		dk->keys.sum += device_check_sum(&dk->keys, chunk.keys,
-										 device_pair_rids(dk->env, keybuf->rids + dk->sent), width, n);
-	key_chunk_post(dk->job, &chunk);
-	dk->sent += n;
-	return true;
-}
-
-/* Makes room on the device for n keys, or for twice that if more are to come. */
-static bool
-grow_keys_job(DeviceKeys *dk, size_t n, bool more)
-{
-	if (n <= dk->spec.max_rows)
-		return true;
-	if (!(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) &&
-		!(n < PG_UINT32_MAX && !dk->job->failed && device_job_grow(dk->job, &dk->spec, n, 0)))
-		return false;
-	device_show_job(dk->env, dk->job, &dk->decision, &dk->spec);
-	return true;
-}
-
-/* ------------------------------------------------------------------------
- * Sending keys ahead of the last row
- * ------------------------------------------------------------------------
- */
-
-/* SortOffload.keys_after() */
-static bool
-device_keys_after(const SortEnv *env, const KeyBuffer *keybuf, size_t *rows)
-{
-	const Algorithm *forced = gpusort_forced_algorithm();
-
-	/* an algorithm by value needs the keys' range, which is not known yet */
-	if (env->bound > 0 || env->device_failed || key_traits[keybuf->cols[0].kind].needs_comparator ||
-		device_state() != DEVICE_STATE_READY || (forced != NULL && (!algorithm_on_gpu(forced) || forced->by_value)))
-		return false;
-	/* if forced, from the first whole chunk on, whatever the keys' width will be */
-	*rows = forced == NULL ? STREAM_AFTER_ROWS :
-		key_chunk_rows(&(DeviceJobSpec) {.key_width = 128,.keys_only = keybuf->keys_only});
-	return true;
-}
-
-/* An upper estimate of the rows of this sort, or of the run that is being made. */
-static double
-rows_to_expect(const SortEnv *env, const Batch *batch)
-{
-	double		n = batch->keybuf.n;
-	double		bytes = (double) arena_used(&batch->arena) / n + batch->key_cost;
-	double		rows = device_rows_expected(env, &batch->keybuf) * STREAM_MARGIN;
-
-	return Min(rows, Max(n, env->limit / bytes) + STREAM_AFTER_ROWS);
-}
-
-/* SortOffload.begin_keys(): NULL if sending ahead is not possible, or does not pay. */
-static DeviceKeys *
-device_keys_begin(SortEnv *env, Batch *batch)
-{
-	DeviceKeys *dk = create_keys(env, batch);
-	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
-
-	if (device_layout_choose(&dk->layout, &batch->keybuf, false) &&
-		device_route_keys(env, &batch->keybuf, &dk->layout.layout, 0, (size_t) (rows / STREAM_MARGIN),
-						  &dk->facts, &dk->decision) &&
-		open_keys_job(dk, (uint64) Min(rows, 2.0 * batch->keybuf.n), 0))
-		return dk;
-	pfree(dk);
-	return NULL;
-}
-
-/* SortOffload.send_keys() */
-static bool
-device_keys_send_chunks(DeviceKeys *dk, size_t *next_rows)
-{
-	const KeyBuffer *keybuf = &dk->batch->keybuf;
-
-	while (keybuf->n - dk->sent >= dk->per_chunk)
+	if (dk->parts != NULL)
 	{
-		if (!device_layout_holds(&dk->layout, keybuf) ||
-			!grow_keys_job(dk, dk->sent + dk->per_chunk, true) ||
-			!device_keys_send(dk, dk->per_chunk))
-			return false;
+		device_parts_send(dk);
+		return !dk->failed;
 	}
-	*next_rows = dk->sent + dk->per_chunk;
-	return true;
+	for (size_t start = 0; start < keybuf->n; start += per_chunk)
+	{
+		size_t		n = Min(per_chunk, keybuf->n - start);
+		KeyChunk	chunk;
+
+		if (!key_chunk_next_up(dk->job, n, &chunk))
+			break;
+		CHECK_FOR_INTERRUPTS();
+		pack_keys(keybuf, &dk->layout, width, start, n, chunk.keys);
+		if (chunk.rids != NULL)
+			memcpy(chunk.rids, keybuf->rids + start, n * sizeof(uint32));
+		if (dk->spec.want_keys)
+			dk->keys.sum += device_check_sum(&dk->keys, chunk.keys,
+											 device_pair_rids(dk->env, keybuf->rids + start), width, n);
+		key_chunk_post(dk->job, &chunk);
+	}
+	device_job_sort(dk->job);
+	dk->failed = dk->job->failed;
+	return !dk->failed;
 }
 
 /* ------------------------------------------------------------------------
@@ -243,7 +153,7 @@ drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
 
 	if (dk->spec.drop)
 		env->report.dropped_on_device += batch->keybuf.n - n;
-	else if (env->drop_duplicates && !dk->layout.layout.exact && !env->spec.keys_only &&
+	else if (env->drop_duplicates && !dk->layout.exact && !env->spec.keys_only &&
 			 distinct_expected(env, &batch->keybuf, n) < n * DROP_HERE_SHARE)
 	{
 		sorted->n = distinct_rids(env, &batch->arena, env->recs.ptr, n, NULL, false);
@@ -296,7 +206,8 @@ next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 		dk->failed = true;
 	else if (next && dk->received == dk->job_first)
 	{
-		device_report_job(dk->env, dk->job, &dk->facts, &dk->decision, dk->batch->keybuf.n, dk->at_once);
+		device_report_job(dk->env, dk->job, &dk->facts, &dk->decision, dk->batch->keybuf.n,
+						  dk->parts == NULL);
 		if (dk->parts != NULL)
 			device_report_part(dk->env, dk->job);
 	}
@@ -312,13 +223,13 @@ reserve_result(DeviceKeys *dk, Sorted *sorted)
 
 	if (env->spec.keys_only)
 	{
-		int			bits = dk->layout.layout.total_bits;
+		int			bits = dk->layout.total_bits;
 
 		dk->rid_bits = env->spec.rids_are_tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
 		dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 		sorted->format = dk->format;
 		sorted->rid_bits = dk->rid_bits;
-		sorted->layout = dk->layout.layout;
+		sorted->layout = dk->layout;
 		bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(sorted->format), 0);
 		sorted->keys = env->recs.ptr;
 	}
@@ -357,7 +268,7 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk)
 		return "the result's keys are out of order, or not the input's";
 	if (dk->env->spec.keys_only)
 		copy_records(dk, chunk, dk->env->recs.ptr, at);
-	else if (!dk->layout.layout.exact)
+	else if (!dk->layout.exact)
 		find_chunk_ties(dk, at, chunk->rows, chunk->keys);
 	return NULL;
 }
@@ -391,7 +302,7 @@ verify_order(DeviceKeys *dk, const Sorted *sorted)
 	char		why[DEVICE_FAILURE_SIZE];
 
 	if (!gpusort_verify || dk->env->spec.keys_only ||
-		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n,
+		verify_rids(dk->env, dk->batch, &dk->layout, sorted->rids, sorted->n,
 					dk->spec.drop ? dk->spec.equal_bit : -1, why))
 		return true;
 	device_keys_fail(dk, why);
@@ -423,99 +334,53 @@ receive_result(DeviceKeys *dk, Sorted *sorted)
 }
 
 /* ------------------------------------------------------------------------
- * Sorting when all rows are buffered
+ * Sorting a batch
  * ------------------------------------------------------------------------
  */
 
-/* Can the job that keys were sent to ahead take all rows? */
-static bool
-early_fits(DeviceKeys *dk)
-{
-	const KeyBuffer *keybuf = &dk->batch->keybuf;
-
-	return device_layout_holds(&dk->layout, keybuf) &&
-		(dk->facts.forced != NULL || !device_keys_ordered(keybuf, &dk->layout.layout, NULL)) &&
-		grow_keys_job(dk, keybuf->n, false);
-}
-
-/* Opens a job for all rows of the batch; NULL, and *refusal, if the device is not used. */
+/* Opens a job, or jobs in parts, for the batch; NULL, and *refusal, if the device is not used. */
 static DeviceKeys *
-open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *refusal)
+open_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *refusal)
 {
-	DeviceKeys *dk = create_keys(env, batch);
-	const KeyBuffer *keybuf = &batch->keybuf;
+	DeviceKeys *dk = MemoryContextAllocZero(env->cxt, sizeof(DeviceKeys));
 	double		patience_us = gpusort_forced_algorithm() != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
 
-	dk->layout.layout = *layout;
-	if (device_route_keys(env, keybuf, layout, key_layout_range(keybuf, layout), keybuf->n, &dk->facts,
-						  &dk->decision) &&
-		(open_keys_job(dk, keybuf->n, patience_us) ||
+	dk->env = env;
+	dk->batch = batch;
+	dk->layout = *layout;
+	if (device_route_keys(env, &batch->keybuf, layout, &dk->facts, &dk->decision) &&
+		(open_keys_job(dk, patience_us) ||
 		 (dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, patience_us))))
-	{
-		dk->at_once = dk->parts == NULL;
 		return dk;
-	}
 	refusal->device = dk->facts.device;
 	refusal->why_not = dk->facts.gpu.why_not;
 	pfree(dk);
 	return NULL;
 }
 
-/* Sends the keys that have not been sent, and starts the sort.  False if the job failed. */
-static bool
-send_remaining(DeviceKeys *dk)
-{
-	size_t		n = dk->batch->keybuf.n;
-
-	if (dk->parts != NULL)
-	{
-		device_parts_send(dk);
-		return !dk->failed;
-	}
-	while (dk->sent < n)
-	{
-		if (!device_keys_send(dk, Min(dk->per_chunk, n - dk->sent)))
-			break;
-	}
-	device_job_sort(dk->job);
-	if (dk->job->failed)
-		dk->failed = true;
-	return !dk->failed;
-}
-
 /* SortOffload.sort_keys() */
 static bool
-device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout *layout,
-				 Sorted *sorted, OffloadRefusal *refusal)
+device_keys_sort(SortEnv *env, Batch *batch, const KeyLayout *layout, Sorted *sorted, OffloadRefusal *refusal)
 {
-	DeviceKeys *dk = early;
-	bool		room = device_check_bytes(env, batch) <= env->limit;
+	DeviceKeys *dk;
 	bool		ok;
 	instr_time	start;
 	instr_time	end;
 
-	if (dk != NULL && !(room && early_fits(dk)))
-	{
-		device_keys_end(dk);
-		dk = NULL;
-	}
-	if (!room)
+	if (device_check_bytes(env, batch) > env->limit)
 	{
 		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
 		refusal->why_not = "work_mem is too small for checking the result of a device";
 		return false;
 	}
-	if (dk == NULL)
-		dk = open_whole(env, batch, layout, refusal);
+	dk = open_keys(env, batch, layout, refusal);
 	if (dk == NULL)
 		return false;
 
-	env->report.device.early_rows += dk->sent;
 	sort_env_clock(env, &start);
-	ok = send_remaining(dk) && receive_result(dk, sorted);
+	ok = send_batch_keys(dk) && receive_result(dk, sorted);
 	sort_env_clock(env, &end);
-	/* compare with the model only if the whole job ran between the two times */
-	if (ok && dk != early && env->timed)
+	if (ok && env->timed)
 	{
 		env->report.predicted_us += dk->decision.predicted_us;
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
@@ -529,13 +394,9 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 
 static const SortOffload gpu_offload = {
 	.state = device_state,
-	.keys_after = device_keys_after,
 	.rows_after = DEVICE_ROWS_AFTER,
-	.begin_keys = device_keys_begin,
-	.send_keys = device_keys_send_chunks,
 	.begin_rows = device_rows_begin,
-	.sort_keys = device_keys_sort,
-	.end_keys = device_keys_end
+	.sort_keys = device_keys_sort
 };
 
 void

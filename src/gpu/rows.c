@@ -408,6 +408,15 @@ static const SinkMethods device_rows_methods = {
  * ------------------------------------------------------------------------
  */
 
+/* Rows that a job opened now would sort: those in the key buffer, and those still expected. */
+static double
+rows_expected(const SortEnv *env, const KeyBuffer *keybuf)
+{
+	double		rows_in = (double) env->progress.now->rows_in;
+
+	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) keybuf->n);
+}
+
 /* Opens a job for the batch's rows and the following ones; NULL if that does not pay. */
 static DeviceRows *
 open_rows(SortEnv *env, Batch *batch)
@@ -415,7 +424,7 @@ open_rows(SortEnv *env, Batch *batch)
 	KeyBuffer  *keybuf = &batch->keybuf;
 	double		n = keybuf->n;
 	double		row_bytes = arena_used(&batch->arena) / n;
-	double		rows = device_rows_expected(env, keybuf);
+	double		rows = rows_expected(env, keybuf);
 	double		ahead;
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 
@@ -423,7 +432,7 @@ open_rows(SortEnv *env, Batch *batch)
 	dev->batch = batch;
 	dev->most_rows = batch->max_rows;
 	/* 4-byte keys travel in 8 bytes, with a value for NULL */
-	if (device_layout_choose(&dev->layout, keybuf, true) &&
+	if (device_layout_choose(&dev->layout, keybuf) &&
 		device_route_rows(env, batch, &dev->layout, rows, &dev->facts, &dev->decision))
 	{
 		dev->spec.mode = DEVICE_ROWS;

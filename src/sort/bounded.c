@@ -139,7 +139,7 @@ cut(BoundedSink *sink)
 	Sorted		sorted;
 
 	Assert(batch->keybuf.n > sink->wanted);
-	order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_PART, &sorted);
+	order_batch(env, batch, ORDER_KEEP_KEYS | ORDER_PART, &sorted);
 	set_cutoff(sink, sorted.rids[sink->wanted - 1]);
 	batch_keep(batch, env->bulk, sorted.rids, sink->wanted, &sink->kept);
 	progress_phase(&env->progress, PROGRESS_INGEST);
@@ -252,7 +252,7 @@ sink_bounded_early_cutoff(BoundedSink *sink)
 
 	if (batch->keybuf.n >= sink->wanted)
 	{
-		order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_PART, &sorted);
+		order_batch(env, batch, ORDER_KEEP_KEYS | ORDER_PART, &sorted);
 		set_cutoff(sink, sorted.rids[sink->wanted - 1]);
 	}
 	batch_reset(batch, env->bulk);
@@ -491,7 +491,7 @@ bounded_spill(Sink *sink, Runs *runs)
 	SortEnv    *env = sink->env;
 	Sorted		sorted;
 
-	order_batch(env, sink->batch, NULL, bounded->wanted > 0 ? ORDER_KEEP_KEYS | ORDER_PART : ORDER_PART, &sorted);
+	order_batch(env, sink->batch, bounded->wanted > 0 ? ORDER_KEEP_KEYS | ORDER_PART : ORDER_PART, &sorted);
 	if (bounded->wanted > 0 && sorted.n >= bounded->wanted)
 	{
 		set_cutoff(bounded, sorted.rids[bounded->wanted - 1]);
@@ -509,7 +509,7 @@ bounded_spill(Sink *sink, Runs *runs)
 static SortResult *
 bounded_finish(Sink *sink, ResultSpace *space)
 {
-	return order_result(sink->env, sink->batch, NULL, space);
+	return order_result(sink->env, sink->batch, space);
 }
 
 static void

@@ -3,9 +3,8 @@
  *	  The sink of a sort in host memory: keeps rows, or keys without rows, in the batch.
  *
  * The sink is full when rows, keys and the arrays that sorting will need exceed the limit
- * of the batch, or when the sorter wants to offer keys to a device.  One row is always taken,
- * whatever its size.  Two tables of methods differ in put_slot() only, so that no row costs
- * a test.
+ * of the batch.  One row is always taken, whatever its size.  Two tables of methods differ
+ * in put_slot() only, so that no row costs a test.
  *
  * Memory policy: the batch's.
  */
@@ -20,7 +19,7 @@ host_full(const Sink *sink)
 {
 	const Batch *batch = sink->batch;
 
-	return batch->keybuf.n >= ((const HostSink *) sink)->full_rows || batch_taken(batch) > batch->limit;
+	return batch->keybuf.n >= batch->max_rows || batch_taken(batch) > batch->limit;
 }
 
 static SinkAnswer
@@ -64,22 +63,12 @@ host_put_page(Sink *sink, RowPage *page, int *done)
 	return SINK_TAKEN;
 }
 
-/* Takes the job from the sink; NULL if there is none. */
-static OffloadJob *
-take_job(Sink *sink)
-{
-	OffloadJob *job = ((HostSink *) sink)->job;
-
-	((HostSink *) sink)->job = NULL;
-	return job;
-}
-
 static SinkAnswer
 host_spill(Sink *sink, Runs *runs)
 {
 	Sorted		sorted;
 
-	order_batch(sink->env, sink->batch, take_job(sink), ORDER_PART, &sorted);
+	order_batch(sink->env, sink->batch, ORDER_PART, &sorted);
 	runs_write(runs, sink->batch, &sorted);
 	sink_batch_spilled(sink);
 	return SINK_TAKEN;
@@ -88,39 +77,27 @@ host_spill(Sink *sink, Runs *runs)
 static SortResult *
 host_finish(Sink *sink, ResultSpace *space)
 {
-	return order_result(sink->env, sink->batch, take_job(sink), space);
-}
-
-static void
-host_end(Sink *sink)
-{
-	OffloadJob *job = take_job(sink);
-
-	if (job != NULL)
-		sort_offload->end_keys(job);
+	return order_result(sink->env, sink->batch, space);
 }
 
 static const SinkMethods host_methods = {
 	.put_slot = host_put_slot,
 	.put_page = host_put_page,
 	.spill = host_spill,
-	.finish = host_finish,
-	.end = host_end
+	.finish = host_finish
 };
 
 static const SinkMethods host_keys_methods = {
 	.put_slot = host_put_slot_key,
 	.put_page = host_put_page,
 	.spill = host_spill,
-	.finish = host_finish,
-	.end = host_end
+	.finish = host_finish
 };
 
 void
-sink_host_init(HostSink *sink, SortEnv *env, Batch *batch)
+sink_host_init(Sink *sink, SortEnv *env, Batch *batch)
 {
-	sink->base.methods = env->spec.keys_only ? &host_keys_methods : &host_methods;
-	sink->base.env = env;
-	sink->base.batch = batch;
-	sink->job = NULL;
+	sink->methods = env->spec.keys_only ? &host_keys_methods : &host_methods;
+	sink->env = env;
+	sink->batch = batch;
 }

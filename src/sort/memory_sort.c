@@ -532,7 +532,7 @@ report_presorted(SortEnv *env, const KeyBuffer *keybuf)
  * its result and is not handled here.
  */
 static bool
-presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, Sorted *sorted)
+presorted_batch(SortEnv *env, Batch *batch, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
@@ -543,8 +543,6 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, Sorted *sorted
 	if (keybuf->input_order.possible == 0 || env->spec.keys_only || gpusort_verify ||
 		gpusort_forced_algorithm() != NULL)
 		return false;
-	if (keys_job != NULL)
-		sort_offload->end_keys(keys_job);
 	arena_trim(&batch->arena, env->bulk);
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
 	sort_env_note_memory(env, batch_held(batch));
@@ -584,14 +582,14 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, Sorted *sorted
  * ------------------------------------------------------------------------
  */
 void
-order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted)
+order_batch(SortEnv *env, Batch *batch, int flags, Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	OffloadRefusal refusal = {0};
 	bool		too_few = keybuf->n == 1 ||
-		((flags & ORDER_PART) != 0 && keys_job == NULL && keybuf->n < ROUTE_TINY_ROWS);
+		((flags & ORDER_PART) != 0 && keybuf->n < ROUTE_TINY_ROWS);
 	bool		on_host = too_few ||
 		((flags & ORDER_IN_CACHE) != 0 && !env->spec.keys_only && gpusort_forced_algorithm() == NULL);
 
@@ -603,7 +601,7 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 		return;
 
 	progress_phase(&env->progress, PROGRESS_SORT);
-	if (presorted_batch(env, batch, keys_job, sorted))
+	if (presorted_batch(env, batch, sorted))
 		return;
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&layout, keybuf, ranges);
@@ -613,9 +611,8 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 	refusal.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
 	if (too_few)
 		refusal.why_not = keybuf->n == 1 ? "one row needs no sort" : "its batches have few rows";
-	Assert(keys_job == NULL || !on_host);
-	if ((keys_job != NULL || refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
-		!on_host && sort_offload->sort_keys(env, batch, keys_job, &layout, sorted, &refusal))
+	if ((refusal.device == DEVICE_STATE_READY || refusal.device == DEVICE_STATE_IDLE) &&
+		!on_host && sort_offload->sort_keys(env, batch, &layout, sorted, &refusal))
 		;						/* sorted by a device */
 	else if (env->spec.keys_only)
 		order_keys(env, batch, &layout, &refusal, sorted);
@@ -632,12 +629,12 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted 
 }
 
 SortResult *
-order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, ResultSpace *space)
+order_result(SortEnv *env, Batch *batch, ResultSpace *space)
 {
 	Sorted		sorted;
 	SortResult *result;
 
-	order_batch(env, batch, keys_job, ORDER_PLAIN, &sorted);
+	order_batch(env, batch, ORDER_PLAIN, &sorted);
 	if (env->bound > 0)
 		sorted.n = Min(sorted.n, env->bound);
 	result = env->spec.keys_only ?
@@ -681,7 +678,7 @@ distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set)
 	size_t		n = batch->keybuf.n;
 	Sorted		sorted;
 
-	order_batch(env, batch, NULL, ORDER_KEEP_KEYS | ORDER_IN_CACHE | ORDER_PART, &sorted);
+	order_batch(env, batch, ORDER_KEEP_KEYS | ORDER_IN_CACHE | ORDER_PART, &sorted);
 	if (sorted.n < n && env->spec.keys_only)
 		keep_keys(env, batch, &sorted);
 	else if (sorted.n < n)

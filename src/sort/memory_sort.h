@@ -23,9 +23,6 @@ typedef struct Sorted
 	bool		duplicates;		/* a device has left duplicates; only of rows */
 } Sorted;
 
-/* A job of an offloading implementation. */
-typedef struct OffloadJob OffloadJob;
-
 /* What the caller of order_batch() needs. */
 typedef enum OrderFlags
 {
@@ -47,13 +44,10 @@ typedef enum OrderFlags
 	ORDER_PART = 1 << 2
 } OrderFlags;
 
-/*
- * Sorts the rows of the batch.  keys_job is an offload job that already has some of their
- * keys, or NULL; the function takes ownership.
- */
-extern void order_batch(SortEnv *env, Batch *batch, OffloadJob *keys_job, int flags, Sorted *sorted);
+/* Sorts the rows of the batch. */
+extern void order_batch(SortEnv *env, Batch *batch, int flags, Sorted *sorted);
 
 /* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
-extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *keys_job, ResultSpace *space);
+extern SortResult *order_result(SortEnv *env, Batch *batch, ResultSpace *space);
 
 #endif							/* GPUSORT_SORT_MEMORY_SORT_H */

@@ -12,12 +12,6 @@ no_offload_state(void)
 	return DEVICE_STATE_NONE;
 }
 
-static bool
-no_offload_keys_after(const SortEnv *env, const KeyBuffer *keybuf, size_t *rows)
-{
-	return false;
-}
-
 static Sink *
 no_offload_begin_rows(SortEnv *env, Batch *batch, bool *allowed)
 {
@@ -28,7 +22,6 @@ no_offload_begin_rows(SortEnv *env, Batch *batch, bool *allowed)
 /* without a device no other function is called */
 static const SortOffload no_offload = {
 	.state = no_offload_state,
-	.keys_after = no_offload_keys_after,
 	.begin_rows = no_offload_begin_rows
 };
 

@@ -26,24 +26,8 @@ typedef struct SortOffload
 	/* State of the devices, for RouteFacts. */
 	DeviceState (*state) (void);
 
-	/* Sets the buffered rows at which begin_keys() is first tried.  False: it need not be tried. */
-	bool		(*keys_after) (const SortEnv *env, const KeyBuffer *keybuf, size_t *rows);
-
 	/* Buffered bytes at which begin_rows() is first tried if a device is ready. */
 	Size		rows_after;
-
-	/*
-	 * A job to which keys are sent ahead while rows are buffered in the
-	 * batch; NULL: not now.
-	 */
-	OffloadJob *(*begin_keys) (SortEnv *env, Batch *batch);
-
-	/*
-	 * Sends the buffered keys as far as they fill whole chunks.  Sets
-	 * *next_rows to the number of rows that fill the next.  False if sending
-	 * stops; the caller abandons the job.
-	 */
-	bool		(*send_keys) (OffloadJob *job, size_t *next_rows);
 
 	/*
 	 * Copies the rows of the batch to a device; the sink takes the following
@@ -54,15 +38,10 @@ typedef struct SortOffload
 
 	/*
 	 * As order_batch(), with the layout of the keys.  Called if a device is
-	 * ready or idle, or with keys_job, which already has some of the keys.
-	 * False if the sort stays on the host: sets *refusal, and has ended
-	 * keys_job.
+	 * ready or idle.  False, and *refusal, if the sort stays on the host.
 	 */
-	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *keys_job,
-							  const KeyLayout *layout, Sorted *sorted, OffloadRefusal *refusal);
-
-	/* Abandons a job. */
-	void		(*end_keys) (OffloadJob *job);
+	bool		(*sort_keys) (SortEnv *env, Batch *batch, const KeyLayout *layout, Sorted *sorted,
+							  OffloadRefusal *refusal);
 } SortOffload;
 
 /* The implementation, which src/gpu sets; before, one that refuses all sorts. */

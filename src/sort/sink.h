@@ -45,7 +45,10 @@ typedef struct SinkMethods
 	/* All rows are in, and there is no run: makes the result. */
 	SortResult *(*finish) (Sink *sink, ResultSpace *space);
 
-	/* Frees what the sink owns outside the batch; the sorter owns the batch. */
+	/*
+	 * Optional: frees what the sink owns outside the batch; the sorter owns
+	 * the batch.
+	 */
 	void		(*end) (Sink *sink);
 
 	/*
@@ -74,14 +77,7 @@ struct Sink
 extern void sink_batch_spilled(Sink *sink);
 
 /* A sink that keeps rows, or keys without rows, in the batch. */
-typedef struct HostSink
-{
-	Sink		base;
-	size_t		full_rows;		/* rows at which the sink is full */
-	OffloadJob *job;			/* to which keys are sent ahead; or NULL */
-} HostSink;
-
-extern void sink_host_init(HostSink *sink, SortEnv *env, Batch *batch);
+extern void sink_host_init(Sink *sink, SortEnv *env, Batch *batch);
 
 /*
  * The sink of a bounded sort.  The cutoff is the last wanted row so far: a row that

@@ -46,7 +46,6 @@ typedef struct SortReport
 		int			batches;	/* batches whose keys a GPU has sorted */
 		uint64		rows;		/* rows that were moved to a GPU */
 		bool		one_job;	/* sorted in one GPU job of all participants */
-		uint64		early_rows; /* rows whose keys were sent during ingest */
 		uint64		bytes_up;	/* bytes sent to the GPU */
 		uint64		bytes_down; /* bytes received from the GPU */
 		double		sort_us;	/* time of the GPU kernels */

@@ -32,8 +32,6 @@ typedef enum SorterState
 	SORTER_BOUNDED,				/* keeps the first rows only */
 	SORTER_DISTINCT,			/* a batch in the cache drops its duplicates */
 	SORTER_OFFER_ROWS,			/* memory, until a device is offered the rows */
-	SORTER_OFFER_KEYS,			/* memory, until a device is offered the keys */
-	SORTER_SEND_KEYS,			/* memory, and a device's job gets the keys */
 	SORTER_MEMORY,				/* memory, until it is full */
 	SORTER_DEVICE,				/* rows go to a device */
 	SORTER_PRODUCER,			/* rows go to the job of all participants */
@@ -52,9 +50,8 @@ typedef enum SorterEvent
 	EVENT_BEGIN_PRODUCER,		/* ... or one of a participant */
 	EVENT_MANY_DUPLICATES,		/* a batch has dropped half of its rows, */
 	EVENT_FEW_DUPLICATES,		/* ... or fewer */
-	EVENT_REFUSED,				/* no device takes the rows, or keys */
+	EVENT_REFUSED,				/* no device takes the rows */
 	EVENT_ROWS_MOVED,			/* a device has the rows so far */
-	EVENT_KEYS_SENT,			/* a device has the keys so far */
 	EVENT_SPILLED,				/* memory was full: the batch is a run */
 	EVENT_DRAINED,				/* the devices were full: no row is there */
 	EVENT_FAILED,
@@ -68,7 +65,7 @@ typedef enum SorterEvent
 #define TAKES_ROWS \
 	[EVENT_FAILED] = SORTER_FAILED, [EVENT_PERFORMED] = SORTER_RESULT, [EVENT_ENDED] = SORTER_ENDED
 #define IN_MEMORY \
-	TAKES_ROWS, [EVENT_ROWS_MOVED] = SORTER_DEVICE, [EVENT_SPILLED] = SORTER_OFFER_KEYS
+	TAKES_ROWS, [EVENT_ROWS_MOVED] = SORTER_DEVICE, [EVENT_SPILLED] = SORTER_MEMORY
 
 static const SorterState next_state[SORTER_STATES][SORTER_EVENTS] = {
 	[SORTER_ENDED] = {
@@ -83,9 +80,7 @@ static const SorterState next_state[SORTER_STATES][SORTER_EVENTS] = {
 	[SORTER_DISTINCT] = {
 		TAKES_ROWS, [EVENT_MANY_DUPLICATES] = SORTER_DISTINCT, [EVENT_FEW_DUPLICATES] = SORTER_OFFER_ROWS
 	},
-	[SORTER_OFFER_ROWS] = {IN_MEMORY, [EVENT_REFUSED] = SORTER_OFFER_KEYS},
-	[SORTER_OFFER_KEYS] = {IN_MEMORY, [EVENT_KEYS_SENT] = SORTER_SEND_KEYS, [EVENT_REFUSED] = SORTER_MEMORY},
-	[SORTER_SEND_KEYS] = {IN_MEMORY, [EVENT_KEYS_SENT] = SORTER_SEND_KEYS, [EVENT_REFUSED] = SORTER_MEMORY},
+	[SORTER_OFFER_ROWS] = {IN_MEMORY, [EVENT_REFUSED] = SORTER_MEMORY},
 	[SORTER_MEMORY] = {IN_MEMORY},
 	[SORTER_DEVICE] = {TAKES_ROWS, [EVENT_DRAINED] = SORTER_OFFER_ROWS},
 	[SORTER_PRODUCER] = {TAKES_ROWS},
@@ -100,7 +95,7 @@ typedef struct SorterData
 	SorterState state;
 	Batch		batch;			/* the rows in memory */
 	Sink	   *sink;			/* takes rows: &host, &bounded or offloading */
-	HostSink	host;
+	Sink		host;
 	BoundedSink bounded;
 	BulkBuf		kept;			/* working memory of distinct_batch() */
 	bool		rows_may_move;	/* to a device, when a batch is full */
@@ -130,10 +125,8 @@ static bool
 arrive(SorterData *sorter)
 {
 	Batch	   *batch = &sorter->batch;
-	HostSink   *host = &sorter->host;
 
 	batch->limit = sorter->env.limit;
-	host->full_rows = batch->max_rows;
 	switch (sorter->state)
 	{
 		case SORTER_BOUNDED:
@@ -148,17 +141,12 @@ arrive(SorterData *sorter)
 				return false;
 			batch->limit = host_limit(sorter);
 			break;
-		case SORTER_OFFER_KEYS:
-			if (!sort_offload->keys_after(&sorter->env, &batch->keybuf, &host->full_rows))
-				return false;
-			break;
-		case SORTER_SEND_KEYS:
 		case SORTER_MEMORY:
 			break;
 		default:
 			return true;
 	}
-	sorter->sink = &host->base;
+	sorter->sink = &sorter->host;
 	return true;
 }
 
@@ -175,7 +163,6 @@ change_state(SorterData *sorter, SorterEvent event)
 		sorter->state = next;
 		event = EVENT_REFUSED;
 	} while (!arrive(sorter));
-	Assert((sorter->host.job != NULL) == (sorter->state == SORTER_SEND_KEYS) || sorter->state == SORTER_FAILED);
 }
 
 /* ------------------------------------------------------------------------
@@ -235,6 +222,14 @@ free_all(SorterData *sorter)
 	batch_free(&sorter->batch, env->bulk);
 	bulk_free(env->bulk, &env->recs);
 	bulk_free(env->bulk, &env->scratch);
+}
+
+static void
+end_sink(SorterData *sorter)
+{
+	if (sorter->sink != NULL && sorter->sink->methods->end != NULL)
+		sorter->sink->methods->end(sorter->sink);
+	sorter->sink = NULL;
 }
 
 /* Chooses the sink of the sort's first row. */
@@ -419,7 +414,7 @@ drain_to_host(SorterData *sorter)
 	/* rows that moved back once would move back again */
 	if (sorter->batch.keybuf.n > 0)
 		sorter->rows_may_move = false;
-	sorter->sink->methods->end(sorter->sink);
+	end_sink(sorter);
 	change_state(sorter, EVENT_DRAINED);
 }
 
@@ -431,30 +426,6 @@ spill_batch(SorterData *sorter)
 		elog(ERROR, "a row does not fit an empty sort arena");
 	if (spill(sorter))
 		change_state(sorter, EVENT_SPILLED);
-}
-
-/* Offers the buffered keys to a device, or sends the next keys to the job. */
-static void
-offer_keys(SorterData *sorter)
-{
-	HostSink   *host = &sorter->host;
-	size_t		next_rows;
-
-	if (host->job == NULL)
-		host->job = sort_offload->begin_keys(&sorter->env, &sorter->batch);
-	if (host->job == NULL)
-		/* offloading may pay with more rows */
-		host->full_rows = 2 * sorter->batch.keybuf.n;
-	else if (sort_offload->send_keys(host->job, &next_rows))
-	{
-		change_state(sorter, EVENT_KEYS_SENT);
-		host->full_rows = next_rows;
-	}
-	else
-	{
-		host->base.methods->end(&host->base);
-		change_state(sorter, EVENT_REFUSED);
-	}
 }
 
 /*
@@ -473,8 +444,6 @@ offer_rows(SorterData *sorter)
 	sink = sort_offload->begin_rows(env, batch, &sorter->rows_may_move);
 	if (sink != NULL)
 	{
-		/* ends a job to which keys were sent ahead */
-		sorter->sink->methods->end(sorter->sink);
 		batch_free(batch, env->bulk);
 		sorter->sink = sink;
 		change_state(sorter, EVENT_ROWS_MOVED);
@@ -516,7 +485,7 @@ economize(SorterData *sorter)
 	const SortEnv *env = &sorter->env;
 	DeviceState device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
 
-	return env->spec.ties_by_tid && !env->spec.keys_only && sorter->state != SORTER_SEND_KEYS &&
+	return env->spec.ties_by_tid && !env->spec.keys_only &&
 		device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE && batch_economize(&sorter->batch);
 }
 
@@ -547,14 +516,6 @@ make_sink_room(SorterData *sorter)
 	CHECK_FOR_INTERRUPTS();
 	switch (sorter->state)
 	{
-		case SORTER_OFFER_KEYS:
-		case SORTER_SEND_KEYS:
-			if (sorter->batch.keybuf.n >= sorter->host.full_rows)
-			{
-				offer_keys(sorter);
-				return;
-			}
-			pg_fallthrough;
 		case SORTER_OFFER_ROWS:
 		case SORTER_MEMORY:
 			if (offer_rows(sorter) || economize(sorter))
@@ -670,8 +631,7 @@ merge_all_runs(SorterData *sorter)
 
 	if (sorter->batch.keybuf.n > 0 && !spill(sorter))
 		return;
-	sorter->sink->methods->end(sorter->sink);
-	sorter->sink = NULL;
+	end_sink(sorter);
 	free_all(sorter);
 	env->sink_bytes = 0;
 	progress_phase(&env->progress, PROGRESS_MERGE);
@@ -749,9 +709,7 @@ sorter_end(Sorter *base)
 	if (sorter->result != NULL && sorter->result->methods->end != NULL)
 		sorter->result->methods->end(sorter->result);
 	sorter->result = NULL;
-	if (sorter->sink != NULL)
-		sorter->sink->methods->end(sorter->sink);
-	sorter->sink = NULL;
+	end_sink(sorter);
 	runs_end(&sorter->runs);
 	batch_trim(&sorter->batch, env->bulk);
 	tiebreak_release(env->tiebreak);

@@ -54,23 +54,6 @@ sub joined
 
 	return "SELECT count(*), sum(b.id) FROM $tab a JOIN $tab b ON a.$col$coll = b.$col$coll AND a.id = 77 WHERE $where";
 }
-sub keys_sent_early
-{
-	return $node->safe_psql('postgres', "$merge SET work_mem = '64MB'; SELECT keys_sent_early('" . joined(@_) . "')");
-}
-$node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION keys_sent_early(q text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-	l text;
-	n int := 0;
-BEGIN
-	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
-		n := coalesce(substring(l FROM 'early=(\d+)')::int, n);
-	END LOOP;
-	RETURN n;
-END $$;
-SQL
-
 # types whose normalized keys are exact
 my %exact = map { $_ => 1 } qw(u mac s z lsn);
 my %orders = ((map { $_ => $_ } qw(u mac s z lsn b n h e bits a r)),
@@ -95,8 +78,6 @@ for my $mode (sort keys %modes)
 		my $route = $node->safe_psql('postgres',
 			"SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
 		like($route, qr/^$mode: gpu radix: /, "$mode: $col: on the GPU");
-		cmp_ok(keys_sent_early('t', $orders{$col}, 'true'), '>', 0, "$col: keys are sent ahead of rows")
-			if $mode eq 'keys';
 		# many values share their first key word
 		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties")
 			if $col =~ /^(p|x|b|bits|a|r)$/;
@@ -108,7 +89,7 @@ for my $mode (sort keys %modes)
 }
 
 # The last rows differ from all rows before: another prefix, a string that is longer than its normalized key, decimals,
-# a NULL, addresses of the other family. Then all keys are sent again.
+# a NULL, addresses of the other family.
 my $late = $rows - 1000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE late AS SELECT i AS id, i >= $late AS of_late, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END ||
@@ -128,9 +109,6 @@ for my $col (map { $_ . (/^[nh]$/ ? '' : ' COLLATE "C"') } qw(p more n x h))
 			. "* FROM late ORDER BY $order')"),
 			'GpuSort same', "late: $order");
 	}
-	is(keys_sent_early('late', $col, 'true'), 0, "late: $col: no key sent ahead is used");
-	cmp_ok(keys_sent_early('late', $col, 'NOT b.of_late'), '>', 0,
-		"late: $col: keys are sent ahead without the late rows");
 	is($node->safe_psql('postgres', "$merge SET work_mem = '64MB'; " . joined('late', $col, 'true')),
 		$node->safe_psql('postgres', "$merge SET gpusort.enable = off; " . joined('late', $col, 'true')),
 		"late: $col, joined");

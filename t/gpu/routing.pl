@@ -37,14 +37,13 @@ INSERT INTO long SELECT mix(i)::int8, repeat('x', 7000) FROM generate_series(1, 
 VACUUM ANALYZE t;
 VACUUM ANALYZE long;
 CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
-DECLARE l text; r text; m text; e text;
+DECLARE l text; r text; m text;
 BEGIN
 	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
 		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
 		m := coalesce(substring(l FROM 'Sort Device: (\\w+)'), m);
-		e := coalesce(substring(l FROM 'early=\\d+'), e);
 	END LOOP;
-	RETURN coalesce(m, 'host') || ': ' || r || coalesce(' ' || e, '');
+	RETURN coalesce(m, 'host') || ': ' || r;
 END \$\$;
 SQL
 
@@ -227,22 +226,20 @@ is($node->safe_psql('postgres', "SET gpusort.device_fault = memory_sort; SELECT 
 device_unused($node, 'gpusort_array()');
 
 #
-# Keys are sent while rows come in.  Forced, because otherwise this needs many more rows.
+# Keys alone go to the device.
 #
 my $force = 'SET gpusort.algorithm = gpu_bucket;';
 # a CTE scan is not repeatable, so that row mode is not used
 my $fixed = 'WITH c AS MATERIALIZED (SELECT *, w AS w2, -w AS w3, 7 * w AS w4 FROM t) SELECT * FROM c';
 like(route("$fixed ORDER BY k", $force),
-	qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready, as set early=\d\d\d+$/, 'keys are sent early');
-like(route("$fixed ORDER BY w, k", $force), qr/^keys: gpu bucket: 98-bit .*early=\d\d\d+$/, 'wide keys are sent early');
-like(route("SELECT k FROM t ORDER BY k", $force), qr/^keys: gpu bucket: .*keys only early=\d\d\d+$/, 'keys only');
-# a late NULL does not fit the 32-bit key: all keys are sent again at the end, with a bit for NULL
+	qr/^keys: gpu bucket: \d+-bit keys, $rows rows, device ready, as set$/, 'keys');
+like(route("$fixed ORDER BY w, k", $force), qr/^keys: gpu bucket: \d+-bit keys, $rows rows, .*as set$/, 'wide keys');
+like(route("SELECT k FROM t ORDER BY k", $force), qr/^keys: gpu bucket: .*keys only$/, 'keys only');
 like(route("$fixed ORDER BY late", $force), qr/^keys: gpu bucket: .*as set$/, 'a late NULL');
 like(route("SELECT late FROM t ORDER BY late", $force), qr/^keys: gpu bucket: .*keys only$/, 'a late NULL, keys only');
 # the planner expects few rows
 like(route('WITH c AS MATERIALIZED (SELECT * FROM t WHERE id % 1 = 0 AND k % 1 = 0) SELECT * FROM c ORDER BY k',
 	$force), qr/^keys: gpu bucket: .*$rows rows/, 'more rows than estimated');
-# more than 128 bits: the prefix for the key is known only at the end
 like(route("$fixed ORDER BY w, k, id, few", $force), qr/^keys: gpu bucket: .*as set$/, 'a key that does not fit');
 for my $verify ('off', 'on')
 {
@@ -261,13 +258,10 @@ for my $verify ('off', 'on')
 	same("$fixed ORDER BY k, id", "runs, verify $verify", "$set SET work_mem = '6MB';");
 	same("SELECT k FROM t ORDER BY k", "runs of keys, verify $verify", "$set SET work_mem = '2MB';");
 }
-like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/merged early=/, 'keys of runs are sent early');
-# not forced: from some number of rows on
-like(route('SELECT k FROM t ORDER BY k'), qr/^keys: gpu bucket: .*device ready, keys only early=\d\d\d+$/,
-	'algorithm auto: many keys are sent early');
-like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket: .*keys only$/,
-	'algorithm auto: fewer keys are sent at the end');
-device_unused($node, 'early');
+like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/^keys: gpu bucket: .*merged$/, 'keys of runs');
+like(route('SELECT k FROM t ORDER BY k'), qr/^keys: gpu bucket: .*device ready, keys only$/,
+	'algorithm auto: keys only');
+device_unused($node, 'keys');
 
 #
 # The device fails while rows are returned. In row mode more rows remain than a job's chunks hold, so that some of them

@@ -289,11 +289,8 @@ explain_device(const SortReport *report, ExplainState *es)
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str, "Sort Device: %s sort=%.3f ms up=" INT64_FORMAT "kB down=" INT64_FORMAT "kB",
+		appendStringInfo(es->str, "Sort Device: %s sort=%.3f ms up=" INT64_FORMAT "kB down=" INT64_FORMAT "kB\n",
 						 report->device.rows > 0 ? "rows" : "keys", sort, up, down);
-		if (report->device.early_rows > 0)
-			appendStringInfo(es->str, " early=" UINT64_FORMAT, report->device.early_rows);
-		appendStringInfoChar(es->str, '\n');
 	}
 	else
 	{
@@ -301,7 +298,6 @@ explain_device(const SortReport *report, ExplainState *es)
 		ExplainPropertyFloat("Sort Device Time", "ms", sort, 3, es);
 		ExplainPropertyInteger("Sort Device Up", "kB", up, es);
 		ExplainPropertyInteger("Sort Device Down", "kB", down, es);
-		ExplainPropertyInteger("Sort Device Early Rows", NULL, (int64) report->device.early_rows, es);
 	}
 	if (report->parts == 0)
 		return;
