@@ -819,13 +819,13 @@ sort_below_aggregate(Agg *agg)
  * ------------------------------------------------------------------------
  */
 
-/* Writes the format into custom_private: the Agg, and two lists of numbers. */
+/* Writes the format into custom_private: the Agg, a list of numbers for each order column, nulls_first. */
 static void
 write_format(CustomScan *cscan, const Agg *agg, const Aggregates *all)
 {
 	Agg		   *inner = makeNode(Agg);
-	List	   *columns = NIL;
-	List	   *operators = NIL;
+	List	   *order = NIL;
+	bool		nulls_first = false;
 	int			nkeys;
 
 	*inner = *agg;
@@ -833,30 +833,29 @@ write_format(CustomScan *cscan, const Agg *agg, const Aggregates *all)
 	inner->plan.initPlan = NIL;
 	for (int i = 0; i < all->norder; i++)
 	{
-		columns = lappend_int(columns, ((Var *) all->order[i].expr)->varattno);
-		operators = lappend_oid(operators, all->order[i].eqop);
-		operators = lappend_oid(operators, all->order[i].collation);
+		const OrderColumn *column = &all->order[i];
+
+		order = lappend(order, list_make3_int(((Var *) column->expr)->varattno, column->eqop, column->collation));
 	}
-	columns = lappend_int(columns, all->norder > 0 &&
-						  output_keys(agg->plan.lefttree, &nkeys)[agg->numCols].nulls_first);
-	cscan->custom_private = list_make3(inner, columns, operators);
+	if (all->norder > 0)
+		nulls_first = output_keys(agg->plan.lefttree, &nkeys)[agg->numCols].nulls_first;
+	cscan->custom_private = list_make3(inner, order, list_make1_int(nulls_first));
 }
 
 void
 aggregate_plan_read(const CustomScan *cscan, AggregateFormat *format)
 {
-	const List *columns = lsecond(cscan->custom_private);
-	const List *operators = lthird(cscan->custom_private);
+	const List *order = lsecond(cscan->custom_private);
 
 	format->agg = linitial_node(Agg, cscan->custom_private);
-	format->norder = list_length(columns) - 1;
-	format->nulls_first = llast_int(columns);
+	format->norder = list_length(order);
+	format->nulls_first = linitial_int((List *) lthird(cscan->custom_private));
 	format->order = palloc(format->norder * sizeof(ComparedColumn));
 	for (int i = 0; i < format->norder; i++)
 	{
-		format->order[i].attno = list_nth_int(columns, i);
-		format->order[i].equality = list_nth_oid(operators, 2 * i);
-		format->order[i].collation = list_nth_oid(operators, 2 * i + 1);
+		const List *column = list_nth(order, i);
+
+		format->order[i] = (ComparedColumn) {linitial_int(column), lsecond_int(column), lthird_int(column)};
 	}
 }
 

@@ -2,12 +2,10 @@
  * plan_format.c
  *	  Sort columns, LIMIT and duplicates in the plan nodes of sorts.
  *
- * Plan trees are copied, written and read.  So custom_private has lists of
- * numbers: a list for each property of a key column, with an element for each
- * column; then the number of distinct columns and of their values.  A GpuSort
- * Incremental adds the length of its prefix.  custom_exprs has the two expressions
- * of the Limit above, because PostgreSQL walks and fixes up these expressions with
- * the plan.
+ * Plan trees are copied, written and read.  So custom_private has lists of numbers: a list of
+ * such lists, one for each key column; then the number of distinct columns and of their values.
+ * A GpuSort Incremental adds the length of its prefix.  custom_exprs has the two expressions
+ * of the Limit above, because PostgreSQL walks and fixes up these expressions with the plan.
  */
 #include "postgres.h"
 
@@ -15,36 +13,19 @@
 #include "nodes/base/plan_format.h"
 #include "nodes/pg_list.h"
 
-/* The lists of a key column's properties in custom_private. */
-typedef enum PlanList
-{
-	PLAN_ATTNO,
-	PLAN_SORTOP,
-	PLAN_COLLATION,
-	PLAN_NULLS_FIRST,
-	PLAN_DESCENDING,
-	PLAN_KIND,
-	PLAN_LISTS
-} PlanList;
-
 void
 gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit)
 {
-	List	   *lists[PLAN_LISTS] = {NIL};
+	List	   *columns = NIL;
 
 	for (int i = 0; i < nkeys; i++)
 	{
-		lists[PLAN_ATTNO] = lappend_int(lists[PLAN_ATTNO], keys[i].attno);
-		lists[PLAN_SORTOP] = lappend_oid(lists[PLAN_SORTOP], keys[i].sortop);
-		lists[PLAN_COLLATION] = lappend_oid(lists[PLAN_COLLATION], keys[i].collation);
-		lists[PLAN_NULLS_FIRST] = lappend_int(lists[PLAN_NULLS_FIRST], keys[i].nulls_first);
-		lists[PLAN_DESCENDING] = lappend_int(lists[PLAN_DESCENDING], keys[i].descending);
-		lists[PLAN_KIND] = lappend_int(lists[PLAN_KIND], keys[i].kind);
+		const KeyColumn *key = &keys[i];
+		List	   *column = list_make5_int(key->attno, key->sortop, key->collation, key->nulls_first, key->descending);
+
+		columns = lappend(columns, lappend_int(column, key->kind));
 	}
-	cscan->custom_private = NIL;
-	for (int i = 0; i < PLAN_LISTS; i++)
-		cscan->custom_private = lappend(cscan->custom_private, lists[i]);
-	cscan->custom_private = lappend(cscan->custom_private, list_make2_int(0, 0));
+	cscan->custom_private = list_make2(columns, list_make2_int(0, 0));
 	if (limit != NULL)
 		cscan->custom_exprs = list_make2(limit->limitCount, limit->limitOffset);
 }
@@ -52,21 +33,20 @@ gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *li
 KeyColumn *
 gpusort_plan_keys(const CustomScan *cscan, int *nkeys)
 {
-	List	   *lists[PLAN_LISTS];
-	KeyColumn  *keys;
+	const List *columns = linitial(cscan->custom_private);
+	KeyColumn  *keys = palloc(list_length(columns) * sizeof(KeyColumn));
 
-	for (int i = 0; i < PLAN_LISTS; i++)
-		lists[i] = list_nth(cscan->custom_private, i);
-	*nkeys = list_length(lists[0]);
-	keys = palloc(*nkeys * sizeof(KeyColumn));
+	*nkeys = list_length(columns);
 	for (int i = 0; i < *nkeys; i++)
 	{
-		keys[i].attno = list_nth_int(lists[PLAN_ATTNO], i);
-		keys[i].sortop = list_nth_oid(lists[PLAN_SORTOP], i);
-		keys[i].collation = list_nth_oid(lists[PLAN_COLLATION], i);
-		keys[i].nulls_first = list_nth_int(lists[PLAN_NULLS_FIRST], i);
-		keys[i].descending = list_nth_int(lists[PLAN_DESCENDING], i);
-		keys[i].kind = (KeyKind) list_nth_int(lists[PLAN_KIND], i);
+		const List *column = list_nth(columns, i);
+
+		keys[i].attno = list_nth_int(column, 0);
+		keys[i].sortop = list_nth_int(column, 1);
+		keys[i].collation = list_nth_int(column, 2);
+		keys[i].nulls_first = list_nth_int(column, 3);
+		keys[i].descending = list_nth_int(column, 4);
+		keys[i].kind = (KeyKind) list_nth_int(column, 5);
 	}
 	return keys;
 }
@@ -74,7 +54,7 @@ gpusort_plan_keys(const CustomScan *cscan, int *nkeys)
 void
 gpusort_plan_set_distinct(CustomScan *cscan, int distinct, double groups)
 {
-	List	   *list = list_nth(cscan->custom_private, PLAN_LISTS);
+	List	   *list = lsecond(cscan->custom_private);
 
 	/* rows that differ in fewer columns differ in these, too */
 	if (linitial_int(list) > 0 && linitial_int(list) <= distinct)
@@ -88,10 +68,12 @@ gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to)
 {
 	ListCell   *lc;
 
-	foreach(lc, (List *) list_nth(cscan->custom_private, PLAN_ATTNO))
+	foreach(lc, (List *) linitial(cscan->custom_private))
 	{
-		if (lfirst_int(lc) == from)
-			lfirst_int(lc) = to;
+		List	   *column = lfirst(lc);
+
+		if (linitial_int(column) == from)
+			linitial_int(column) = to;
 	}
 }
 
@@ -99,7 +81,7 @@ void
 sort_plan_read(SortPlan *sort, CustomScanState *css)
 {
 	const CustomScan *cscan = (const CustomScan *) css->ss.ps.plan;
-	const List *distinct = list_nth(cscan->custom_private, PLAN_LISTS);
+	const List *distinct = lsecond(cscan->custom_private);
 
 	sort->keys = gpusort_plan_keys(cscan, &sort->nkeys);
 	sort->distinct = linitial_int(distinct);
