@@ -44,6 +44,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
 #include "utils/syscache.h"
@@ -131,22 +132,6 @@ collation_by_bytes(Oid collation)
 	return by_bytes;
 }
 
-static bool
-is_deterministic(Oid collation)
-{
-	HeapTuple	tuple;
-	bool		deterministic;
-
-	if (collation == DEFAULT_COLLATION_OID)
-		return true;
-	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	deterministic = ((Form_pg_collation) GETSTRUCT(tuple))->collisdeterministic;
-	ReleaseSysCache(tuple);
-	return deterministic;
-}
-
 bool
 collation_by_letters(Oid collation)
 {
@@ -156,7 +141,7 @@ collation_by_letters(Oid collation)
 	if (name != NULL)
 		pfree(name);
 	return provider == COLLPROVIDER_ICU && GetDatabaseEncoding() == PG_UTF8 &&
-		is_deterministic(collation);
+		get_collation_isdeterministic(collation);
 }
 
 char *
