@@ -509,30 +509,15 @@ rank_values(Dictionary *dict, TieBreak *tb, TieColumn *col)
 	return ranks;
 }
 
-/* Record i has the value of a record before: calls on_equal unless a row is dead. */
-static void
-found_again(TieBreak *tb, const SortRec64 *recs, size_t i)
-{
-	size_t		j = 0;
-
-	while (recs[j].pad != recs[i].pad)
-		j++;
-	if (((tie_row(tb, recs[i].rid)->t_infomask2 | tie_row(tb, recs[j].rid)->t_infomask2) & ROW_DEAD) == 0)
-		tie_found_equal(tb, tie_row(tb, recs[j].rid), tie_row(tb, recs[i].rid));
-}
-
 /* Stores the number of each record's value in its pad; false if there are too many values. */
 static bool
 number_values(Dictionary *dict, TieBreak *tb, const TieColumn *col, SortRec64 *recs, size_t n, uint32 max_values)
 {
 	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
 	uint32		first = Min(max_values, DISTINCT_AT_FIRST);
-	/* rows whose last key is equal are equal; the first pair suffices before the sort */
-	bool		wanted = tb->on_equal != NULL && col == &tb->cols[tb->nkeys - 1];
 
 	for (size_t i = 0; i < n; i++)
 	{
-		uint32		seen = dict->n;
 		uint32		len;
 		const char *p;
 
@@ -548,11 +533,6 @@ number_values(Dictionary *dict, TieBreak *tb, const TieColumn *col, SortRec64 *r
 			for (size_t j = 0; j <= i; j++)
 				recs[j].pad = TIE_SAME_WORD;
 			return false;
-		}
-		if (wanted && recs[i].pad < seen)
-		{
-			found_again(tb, recs, i);
-			wanted = false;
 		}
 	}
 	return true;

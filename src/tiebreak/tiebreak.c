@@ -138,31 +138,27 @@ tiebreak_on_equal(TieBreak *tb, EqualRows on_equal, void *arg)
 void
 tie_find_equal(TieBreak *tb, int from, const SortRec64 *recs, size_t n)
 {
-	MinimalTuple before = NULL;
-	MinimalTuple live = NULL;	/* of the rows equal to this one */
-	bool		called = false; /* for these rows */
+	MinimalTuple live = NULL;	/* the last row that is not dead */
+	bool		called = false; /* for the rows equal to it */
 
 	for (size_t i = 0; i < n; i++)
 	{
 		MinimalTuple row = tie_row(tb, recs[i].rid);
 
-		if (before == NULL || compare_columns(tb, from, tb->nkeys, before, row) != 0)
-		{
-			live = NULL;
+		if ((row->t_infomask2 & ROW_DEAD) != 0)
+			continue;
+		if (live == NULL || compare_columns(tb, from, tb->nkeys, live, row) != 0)
 			called = false;
-		}
-		before = row;
-		if ((row->t_infomask2 & ROW_DEAD) != 0 || called)
-			continue;
-		if (live == NULL)
+		else if (!called)
 		{
-			live = row;
-			continue;
+			tb->on_equal(tb->on_equal_arg, live, row);
+			if (--tb->calls_left == 0)
+				tb->on_equal = NULL;
+			if (from == tb->nkeys || tb->on_equal == NULL)
+				return;
+			called = true;
 		}
-		tie_found_equal(tb, live, row);
-		if (from == tb->nkeys || tb->on_equal == NULL)
-			return;
-		called = true;
+		live = row;
 	}
 }
 

@@ -178,17 +178,6 @@ extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
  */
 extern void tie_find_equal(TieBreak *tb, int from, const SortRec64 *recs, size_t n);
 
-/* Two rows are equal. */
-static inline void
-tie_found_equal(TieBreak *tb, MinimalTuple a, MinimalTuple b)
-{
-	EqualRows	on_equal = tb->on_equal;
-
-	if (--tb->calls_left == 0)
-		tb->on_equal = NULL;
-	on_equal(tb->on_equal_arg, a, b);
-}
-
 /* comparator_sort.c */
 
 /* Sorts records by their words; stable. */
