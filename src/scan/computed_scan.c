@@ -36,18 +36,20 @@ computed_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort computed scan", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(cxt);
 	scan = palloc0(sizeof(ComputedScan));
+	row_page_init_stored(&scan->page, desc, keybuf);
+	if (scan->page.keys.walk == NULL)
+	{
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(cxt);
+		return NULL;
+	}
 	scan->child = child;
 	scan->cxt = cxt;
-	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
-										  &TTSOpsHeapTuple);
+	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation), &TTSOpsHeapTuple);
 	scan->program = row_program_create((const Scan *) ps->plan, RelationGetDescr(child->ss.ss_currentRelation));
-	row_page_init_stored(&scan->page, desc, keybuf);
-	if (scan->page.keys.walk != NULL)
-	{
-		scan->memory = palloc(COMPUTED_BYTES);
-		scan->writer = row_writer_create(desc);
-		scan->page.stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
-	}
+	scan->memory = palloc(COMPUTED_BYTES);
+	scan->writer = row_writer_create(desc);
+	scan->page.stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	MemoryContextSwitchTo(old);
 	return scan;
 }
@@ -157,11 +159,9 @@ computed_scan_rows(ComputedScan *scan, TupleTableSlot **single)
 	page->n = 0;
 	while (computed_scan_next(scan, &values, &isnull))
 	{
-		Size		size = 0;
+		Size		size = row_writer_try(scan->writer, values, isnull, at, scan->memory + COMPUTED_BYTES - at);
 
 		rows++;
-		if (likely(scan->memory != NULL))
-			size = row_writer_try(scan->writer, values, isnull, at, scan->memory + COMPUTED_BYTES - at);
 		if (unlikely(size == 0 || !row_page_put_stored(page, (MinimalTuple) at)))
 		{
 			*single = computed_scan_slot(scan, values, isnull);
@@ -179,7 +179,6 @@ void
 computed_scan_end(ComputedScan *scan)
 {
 	ExecDropSingleTupleTableSlot(scan->slot);
-	if (scan->page.stored_slot != NULL)
-		ExecDropSingleTupleTableSlot(scan->page.stored_slot);
+	ExecDropSingleTupleTableSlot(scan->page.stored_slot);
 	MemoryContextDelete(scan->cxt);
 }

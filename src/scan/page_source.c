@@ -47,14 +47,6 @@ page_source_init(PageSource *source, PlanState *plan)
 	source->possible = IsA(plan, SeqScanState) || IsA(plan, AppendState);
 }
 
-/* The child begins, or begins again: drops rows of a page that an earlier run has not read. */
-static void
-page_source_begin(PageSource *source)
-{
-	if (source->computed != NULL)
-		source->computed->n = source->computed->next = 0;
-}
-
 /* Returns the plan node that returned the last row: the current child of Appends. */
 static PlanState *
 current_scan_plan(PlanState *ps)
@@ -182,7 +174,9 @@ page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop
 	MemoryContext cxt = outer->state->es_query_cxt;
 	size_t		bound = sorter->early_bound;
 
-	page_source_begin(source);
+	/* rows of a page that an earlier run of the child has not read */
+	if (source->computed != NULL)
+		source->computed->n = source->computed->next = 0;
 	if (bound > 0 && source->possible)
 		take_early_cutoff(source, sorter, bound, cxt);
 	for (uint64 asked = 0;;)
