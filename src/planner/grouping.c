@@ -251,8 +251,8 @@ sets_us(const Grouping *grouping, List *rollups)
 static bool
 find_peer(const Grouping *grouping, Peer *peer)
 {
-	const Path *input = grouping->input;
 	const Path *path = path_below_projection(grouping->path);
+	const Path *below;
 	GroupFacts	facts;
 
 	peer->sort = false;
@@ -260,33 +260,34 @@ find_peer(const Grouping *grouping, Peer *peer)
 	{
 		const GroupingSetsPath *sets = (const GroupingSetsPath *) path;
 
-		if (sets_are_sorted(sets) || path_below_projection(sets->subpath) != path_below_projection(input))
+		if (sets_are_sorted(sets))
 			return false;
-		peer->own = path->total_cost - sets->subpath->total_cost;
+		below = sets->subpath;
 		peer->us = sets_us(grouping, sets->rollups);
-		return peer->own > 0;
 	}
-	if (IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED)
+	else if (IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED)
 	{
 		const AggPath *agg = (const AggPath *) path;
 
-		if (agg->aggsplit != AGGSPLIT_SIMPLE ||
-			path_below_projection(agg->subpath) != path_below_projection(input))
+		if (agg->aggsplit != AGGSPLIT_SIMPLE)
 			return false;
+		below = agg->subpath;
 		group_facts(grouping, &facts);
 		count_keys(agg->groupClause, path->pathtarget, &facts);
-		peer->own = path->total_cost - agg->subpath->total_cost;
 		peer->us = hash_group_us(&facts) + transition_us(grouping);
-		return peer->own > 0;
 	}
-	while (path != NULL && !IsA(path, SortPath))
-		path = path_input(path);
-	if (path == NULL || path_below_projection(((const SortPath *) path)->subpath) != path_below_projection(input))
-		return false;
-	peer->sort = true;
-	peer->own = path->total_cost - ((const SortPath *) path)->subpath->total_cost;
-	peer->us = us_of_cost(peer->own);
-	return peer->own > 0;
+	else
+	{
+		while (path != NULL && !IsA(path, SortPath))
+			path = path_input(path);
+		if (path == NULL)
+			return false;
+		below = ((const SortPath *) path)->subpath;
+		peer->sort = true;
+		peer->us = us_of_cost(path->total_cost - below->total_cost);
+	}
+	peer->own = path->total_cost - below->total_cost;
+	return path_below_projection(below) == path_below_projection(grouping->input) && peer->own > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -814,36 +815,19 @@ number_of_groups(const Path *path)
 	return IsA(path, GroupPath) || COMPAT_IS_UNIQUE_PATH(path) ? path->rows : 0;
 }
 
-/* The cheapest path that needs no parameter. */
-static const Path *
-cheapest_path(const RelOptInfo *rel)
-{
-	const Path *cheapest = linitial(rel->pathlist);
-	ListCell   *lc;
-
-	foreach(lc, rel->pathlist)
-	{
-		const Path *path = lfirst(lc);
-
-		if (path->total_cost < cheapest->total_cost)
-			cheapest = path;
-	}
-	return cheapest;
-}
-
 void
 offer_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel, void *extra)
 {
 	Grouping	grouping = {.root = root,.input_rel = input_rel,.rel = rel};
 	List	   *clause = NIL;
 
-	if (rel->pathlist == NIL || rel->reloptkind == RELOPT_OTHER_UPPER_REL)
-		return;
 	/* the inputs of later steps may have been freed by add_path() */
 	if (kind != UPPERREL_DISTINCT && kind != UPPERREL_GROUP_AGG && kind != UPPERREL_SETOP &&
 		kind != UPPERREL_WINDOW)
 		return;
-	grouping.path = cheapest_path(rel);
+	grouping.path = get_cheapest_path_for_pathkeys(rel->pathlist, NIL, NULL, TOTAL_COST, false);
+	if (grouping.path == NULL || rel->reloptkind == RELOPT_OTHER_UPPER_REL)
+		return;
 	grouping.margin = offer_margin(root, input_rel != NULL ? input_rel->relids : NULL);
 	if (kind == UPPERREL_SETOP)
 	{

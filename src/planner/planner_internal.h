@@ -40,12 +40,6 @@
 #define SETUP_ANY			4
 #define SETUP_WORKER		1
 
-static inline Cost
-cost_of_us(double us)
-{
-	return us / OPERATOR_US * Max(cpu_operator_cost, OPERATOR_COST_LEAST);
-}
-
 static inline double
 us_of_cost(Cost cost)
 {

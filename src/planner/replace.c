@@ -216,13 +216,6 @@ plan_drop_junk(PlannedStmt *stmt)
 	top->targetlist = list_truncate(top->targetlist, kept);
 }
 
-/* exchange_pays() for a finished plan.  top: the Gather Merge, or the Sort above the Gather. */
-static bool
-plan_exchange_pays(const Plan *top, const Plan *input, int workers, NodeContext context)
-{
-	return exchange_pays(input->total_cost, top->plan_rows, workers, context.limit != NULL);
-}
-
 /* ------------------------------------------------------------------------
  * The walk through a plan
  * ------------------------------------------------------------------------
@@ -254,7 +247,8 @@ replace_sort(Sort *sort, NodeContext context)
 	{
 		Gather	   *gather = (Gather *) child;
 
-		if (plan_exchange_pays(&sort->plan, gather->plan.lefttree, gather->num_workers, context))
+		if (exchange_pays(gather->plan.lefttree->total_cost, sort->plan.plan_rows, gather->num_workers,
+						  context.limit != NULL))
 			return parallel_sort_from_gather(sort, gather, keys, context.limit);
 	}
 	return sort_plan_make(sort, keys, context.limit);
@@ -276,7 +270,8 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, NodeContext context)
 
 	if (keys == NULL)
 		return &merge->plan;
-	if (plan_exchange_pays(&merge->plan, sort->plan.lefttree, merge->num_workers, context))
+	if (exchange_pays(sort->plan.lefttree->total_cost, merge->plan.plan_rows, merge->num_workers,
+					  context.limit != NULL))
 		return parallel_sort_from_gather_merge(merge, sort, keys, context.limit);
 	/* workers can evaluate constants */
 	if (context.limit != NULL && !limit_is_constant(context.limit->limitCount, context.limit->limitOffset))
