@@ -72,9 +72,9 @@ expr_is_loud(Node *expr)
 	return expr_has_refused(expr, function_is_loud);
 }
 
-/* expression_tree_walker: is there the value of a subquery that has not run yet? */
+/* expression_tree_walker; context is the ExprContext */
 static bool
-has_pending_param(Node *expr, void *context)
+has_exec_param(Node *expr, void *context)
 {
 	const ExprContext *econtext = context;
 
@@ -82,12 +82,19 @@ has_pending_param(Node *expr, void *context)
 		return false;
 	if (IsA(expr, Param))
 		return ((Param *) expr)->paramkind == PARAM_EXEC &&
-			econtext->ecxt_param_exec_vals[((Param *) expr)->paramid].execPlan != NULL;
-	return expression_tree_walker(expr, has_pending_param, context);
+			(econtext == NULL || econtext->ecxt_param_exec_vals[((Param *) expr)->paramid].execPlan != NULL);
+	return expression_tree_walker(expr, has_exec_param, context);
+}
+
+bool
+expr_has_exec_param(Node *expr)
+{
+	return has_exec_param(expr, NULL);
 }
 
 bool
 expr_is_quiet(Node *expr, ExprContext *econtext)
 {
-	return !expr_is_loud(expr) && !has_pending_param(expr, econtext);
+	/* not the value of a subquery that has not run yet */
+	return !expr_is_loud(expr) && !has_exec_param(expr, econtext);
 }

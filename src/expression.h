@@ -13,6 +13,9 @@
 /* Has the expression a function for which refused() is true, or a part that is not known? */
 extern bool expr_has_refused(Node *expr, check_function_callback refused);
 
+/* Has it a value that another plan node computes?  Parallel workers are not sent it. */
+extern bool expr_has_exec_param(Node *expr);
+
 /* May an evaluation raise an error, or have effects? */
 extern bool expr_is_loud(Node *expr);
 

@@ -56,17 +56,6 @@ function_has_effects(Oid func, void *context)
 	return func >= FirstGenbkiObjectId || func_volatile(func) != PROVOLATILE_IMMUTABLE;
 }
 
-/* expression_tree_walker: does the expression contain a value that parallel workers are not sent? */
-static bool
-limit_expr_is_local(Node *expr, void *context)
-{
-	if (expr == NULL)
-		return false;
-	if (IsA(expr, Param))
-		return ((Param *) expr)->paramkind == PARAM_EXEC;
-	return expression_tree_walker(expr, limit_expr_is_local, context);
-}
-
 /* The reason why this Sort must stay, or NULL.  Fills keys[]. */
 static const char *
 sort_refusal(const Sort *sort, NodeContext context, KeyColumn *keys)
@@ -76,8 +65,8 @@ sort_refusal(const Sort *sort, NodeContext context, KeyColumn *keys)
 
 	if (context.limit != NULL)
 	{
-		if (context.gather && (limit_expr_is_local(context.limit->limitCount, NULL) ||
-							   limit_expr_is_local(context.limit->limitOffset, NULL)))
+		if (context.gather &&
+			(expr_has_exec_param(context.limit->limitCount) || expr_has_exec_param(context.limit->limitOffset)))
 			return "the LIMIT above it is not known to parallel workers";
 		if (expr_has_refused(context.limit->limitCount, function_has_effects) ||
 			expr_has_refused(context.limit->limitOffset, function_has_effects))

@@ -349,21 +349,11 @@ pull_up_column(Node *expr, void *context)
 	return expression_tree_mutator(expr, pull_up_column, context);
 }
 
-/* expression_tree_walker: a Param of another plan node, or anything that another place would compute otherwise */
-static bool
-cannot_move(Node *expr, void *context)
-{
-	if (expr == NULL)
-		return false;
-	if (IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXEC)
-		return true;
-	return expression_tree_walker(expr, cannot_move, context);
-}
-
+/* Would another place compute the same? */
 static bool
 expr_can_move(Node *expr)
 {
-	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !cannot_move(expr, NULL);
+	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !expr_has_exec_param(expr);
 }
 
 /* The order columns that are no columns of the child; false if one cannot be computed below. */
