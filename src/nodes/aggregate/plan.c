@@ -886,10 +886,9 @@ replace_aggregate(Agg *agg)
 	if (all.refusal != NULL || (all.norder > 0 && !is_sorted(agg, &all)))
 		return &agg->plan;
 
-	cscan = custom_plan_make(&agg->plan, copyObject(agg->plan.targetlist), &aggregate_node);
+	cscan = custom_plan_make(&agg->plan, agg->plan.lefttree, copyObject(agg->plan.targetlist), &aggregate_node);
 	cscan->scan.plan.qual = NIL;
 	write_format(cscan, agg, &all);
-	compat_count_disabled(cscan);
 	drop_untaken(agg, &all, sort);
 	return &cscan->scan.plan;
 }

@@ -11,7 +11,7 @@
 #include "utils/ruleutils.h"
 
 CustomScan *
-custom_plan_make(const Plan *like, List *input, const NodeType *type)
+custom_plan_make(const Plan *like, Plan *child, List *input, const NodeType *type)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	List	   *tlist = NIL;
@@ -19,6 +19,8 @@ custom_plan_make(const Plan *like, List *input, const NodeType *type)
 
 	cscan->scan.plan = *like;
 	cscan->scan.plan.type = T_CustomScan;
+	cscan->scan.plan.lefttree = child;
+	compat_count_disabled(cscan);
 	cscan->methods = &type->scan;
 	cscan->custom_scan_tlist = input;
 	if (input == NIL)

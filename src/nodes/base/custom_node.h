@@ -26,10 +26,11 @@ custom_plan_is(const Plan *plan, const NodeType *type)
 }
 
 /*
- * A CustomScan with the target list, qual, costs, rows, parameters and children of the node that
- * it replaces.  input: NIL, or it returns its input rows, whose entries refer to the child's output.
+ * A CustomScan above this child, with the target list, qual, costs, rows, parameters and inner child
+ * of the node that it replaces.  input: NIL, or it returns its input rows, whose entries refer to the
+ * child's output.
  */
-extern CustomScan *custom_plan_make(const Plan *like, List *input, const NodeType *type);
+extern CustomScan *custom_plan_make(const Plan *like, Plan *child, List *input, const NodeType *type);
 
 extern Node *custom_state_make(const NodeType *type);
 

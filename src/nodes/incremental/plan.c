@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "nodes/base/custom_node.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/incremental/incremental.h"
@@ -19,9 +18,8 @@ Plan *
 incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
 {
 	Sort	   *sort = &incremental->sort;
-	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &incremental_node);
+	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.lefttree, sort->plan.targetlist, &incremental_node);
 
-	compat_count_disabled(cscan);
 	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
 	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(incremental->nPresortedCols));
 	return &cscan->scan.plan;

@@ -73,12 +73,11 @@ replace_merge_join(MergeJoin *join, bool rewind)
 			return plan;
 	}
 
-	cscan = custom_plan_make(plan, NIL, &join_node);
+	cscan = custom_plan_make(plan, plan->lefttree, NIL, &join_node);
 	cscan->scan.plan.righttree = inner;
 	*kept = *join;
 	kept->join.plan = (Plan) {.type = T_MergeJoin};
 	cscan->custom_private = list_make1(kept);
-	compat_count_disabled(cscan);
 	/* its target list computes expressions */
 	cscan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	return &cscan->scan.plan;

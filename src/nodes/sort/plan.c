@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "nodes/base/custom_node.h"
 #include "nodes/base/plan_columns.h"
 #include "nodes/base/plan_format.h"
@@ -27,10 +26,9 @@ plan_above_partial_sorts(const CustomScan *cscan)
 Plan *
 sort_plan_make(Sort *sort, const KeyColumn *keys, Limit *limit)
 {
-	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.targetlist, &sort_node);
+	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.lefttree, sort->plan.targetlist, &sort_node);
 
 	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	compat_count_disabled(cscan);
 	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
 	return (Plan *) cscan;
 }
@@ -72,10 +70,9 @@ outer_to_index(Node *node, void *context)
 static Plan *
 make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
 {
-	CustomScan *feed = custom_plan_make(sort, input, &partial_sort_node);
+	CustomScan *feed = custom_plan_make(sort, partial, input, &partial_sort_node);
 
 	feed->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
-	feed->scan.plan.lefttree = partial;
 	feed->scan.plan.parallel_aware = true;
 	feed->scan.plan.parallel_safe = true;
 	/* the initplans of a Sort above the Gather belong to the GpuSort */
@@ -83,7 +80,6 @@ make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn 
 	feed->scan.plan.plan_rows = partial->plan_rows;
 	feed->scan.plan.extParam = partial->extParam;
 	feed->scan.plan.allParam = partial->allParam;
-	compat_count_disabled(feed);
 	gpusort_plan_fill(feed, keys, nkeys, NULL);
 	return &feed->scan.plan;
 }
@@ -92,7 +88,7 @@ Plan *
 parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
 {
 	List	   *input = sort->plan.targetlist;
-	CustomScan *top = custom_plan_make(&merge->plan, input, &sort_node);
+	CustomScan *top;
 	Gather	   *gather = makeNode(Gather);
 
 	gather->plan = merge->plan;
@@ -106,11 +102,10 @@ parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn 
 	gather->rescan_param = merge->rescan_param;
 	gather->initParam = merge->initParam;
 
+	top = custom_plan_make(&merge->plan, &gather->plan, input, &sort_node);
 	/* the Gather Merge's target list may compute expressions */
 	top->scan.plan.targetlist =
 		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
-	top->scan.plan.lefttree = &gather->plan;
-	compat_count_disabled(top);
 	gpusort_plan_fill(top, keys, sort->numCols, limit);
 	return &top->scan.plan;
 }
@@ -124,7 +119,7 @@ parallel_sort_possible(const Gather *gather)
 Plan *
 parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
 {
-	CustomScan *top = custom_plan_make(&sort->plan, sort->plan.targetlist, &sort_node);
+	CustomScan *top = custom_plan_make(&sort->plan, &gather->plan, sort->plan.targetlist, &sort_node);
 	Plan	   *partial = gather->plan.lefttree;
 	Plan	   *feed;
 
@@ -132,7 +127,6 @@ parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Lim
 	/* the Sort's cost is the node's above the Gather */
 	feed->startup_cost = feed->total_cost = partial->total_cost;
 	gather->plan.lefttree = feed;
-	compat_count_disabled(top);
 	gpusort_plan_fill(top, keys, sort->numCols, limit);
 	return &top->scan.plan;
 }

@@ -225,7 +225,7 @@ replace_window(WindowAgg *window)
 		return &window->plan;
 
 	hide_child_column(targetlist);
-	cscan = custom_plan_make(&window->plan, NIL, &window_node);
+	cscan = custom_plan_make(&window->plan, child, NIL, &window_node);
 	cscan->scan.plan.targetlist = targetlist;
 	cscan->scan.plan.qual = qual;
 	cscan->custom_exprs = condition;
@@ -234,7 +234,6 @@ replace_window(WindowAgg *window)
 	kept->runCondition = kept->runConditionOrig = NIL;
 	cscan->custom_private = list_make1(kept);
 	set_functions(cscan, &funcs);
-	compat_count_disabled(cscan);
 	/* its target list computes expressions */
 	cscan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	return &cscan->scan.plan;
