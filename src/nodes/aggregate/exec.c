@@ -987,7 +987,7 @@ aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		names = lappend(names, deparse_expression(lfirst(lc), context, useprefix, true));
 	if (names != NIL)
 		ExplainPropertyList("Aggregates", names, es);
-	explain_condition(css, "Filter", agg->plan.qual, useprefix, ancestors, es);
+	explain_condition(css, "Filter", agg->plan.qual, ancestors, es);
 	if (es->analyze && node->filtered > 0)
 		ExplainPropertyFloat("Rows Removed by Filter", NULL, node->filtered, 0, es);
 }

@@ -81,10 +81,10 @@ explain_columns(const CustomScanState *css, const char *property, const AttrNumb
 }
 
 void
-explain_condition(const CustomScanState *css, const char *property, List *condition, bool prefix,
-				  List *ancestors, ExplainState *es)
+explain_condition(const CustomScanState *css, const char *property, List *condition, List *ancestors, ExplainState *es)
 {
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
+	bool		prefix = compat_explain_tables(es) > 1 || es->verbose;
 
 	if (condition != NIL)
 		ExplainPropertyText(property, deparse_expression((Node *) make_ands_explicit(condition), context, prefix,

@@ -44,8 +44,8 @@ extern TupleTableSlot *custom_exec(CustomScanState *css);
 extern void explain_columns(const CustomScanState *css, const char *property, const AttrNumber *columns, int n,
 							List *ancestors, ExplainState *es);
 
-/* Shows a list of ANDs as a property, unless it is empty.  prefix: columns with the names of their tables. */
-extern void explain_condition(const CustomScanState *css, const char *property, List *condition, bool prefix,
-							  List *ancestors, ExplainState *es);
+/* Shows a list of ANDs as a property, unless it is empty. */
+extern void explain_condition(const CustomScanState *css, const char *property, List *condition, List *ancestors,
+							  ExplainState *es);
 
 #endif							/* GPUSORT_NODES_BASE_CUSTOM_NODE_H */

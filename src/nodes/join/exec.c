@@ -758,8 +758,8 @@ join_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Join Type", join_type_name(node->join->join.jointype), es);
 	if (es->verbose)
 		ExplainPropertyBool("Inner Unique", node->join->join.inner_unique, es);
-	explain_condition(css, "Merge Cond", node->join->mergeclauses, true, ancestors, es);
-	explain_condition(css, "Join Filter", node->join->join.joinqual, true, ancestors, es);
+	explain_condition(css, "Merge Cond", node->join->mergeclauses, ancestors, es);
+	explain_condition(css, "Join Filter", node->join->join.joinqual, ancestors, es);
 	if (es->analyze && node->unmatched_pairs > 0)
 		ExplainPropertyFloat("Rows Removed by Join Filter", NULL,
 							 node->unmatched_pairs / css->ss.ps.instrument->nloops, 0, es);

@@ -541,8 +541,7 @@ window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	ExplainPropertyList("Window Functions", functions, es);
 	explain_columns(css, "Partition Key", window->partColIdx, window->partNumCols, ancestors, es);
 	explain_columns(css, "Order Key", window->ordColIdx, window->ordNumCols, ancestors, es);
-	explain_condition(css, "Run Condition", cscan->custom_exprs, compat_explain_tables(es) > 1 || es->verbose,
-					  ancestors, es);
+	explain_condition(css, "Run Condition", cscan->custom_exprs, ancestors, es);
 	if (es->analyze && node->ahead != AHEAD_UNKNOWN)
 		ExplainPropertyText("Following Rows", node->ahead == AHEAD_IN_SORT ? "read from sort" : "stored", es);
 	if (es->analyze && node->jumped > 0)
