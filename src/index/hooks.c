@@ -35,11 +35,10 @@
 #include "compat.h"
 #include "cost/cost.h"
 #include "fmgr.h"
-#include "index/index_build.h"
+#include "index/index_internal.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
 #include "nodes/parsenodes.h"
-#include "portability/instr_time.h"
 #include "settings.h"
 #include "storage/bufmgr.h"
 #include "tcop/utility.h"
@@ -213,22 +212,12 @@ index_relation_hook(COMPAT_RELATION_PARAMS)
  * ------------------------------------------------------------------------
  */
 
-static uint64
-elapsed_us(instr_time start)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, start);
-	return INSTR_TIME_GET_MICROSEC(now);
-}
-
 /*
  * Reports and counts a build or a sort of a table by gpusort.  what: the begin of the line for
  * the log; loading: the phase after the sort.
  */
 static void
-count_done(const char *route, const char *what, const IndexBuildCounters *done, const char *loading, uint64 us)
+count_done(const char *route, const char *what, const IndexBuildCounters *done, const char *loading, instr_time start)
 {
 	IndexStatCount count = {
 		.builds = 1,
@@ -238,7 +227,7 @@ count_done(const char *route, const char *what, const IndexBuildCounters *done, 
 		.gpu_builds = done->device_batches > 0,
 		.spills = done->runs > 0,
 		.spilled_bytes = (uint64) done->spilled_bytes,
-		.us = us,
+		.us = (uint64) (index_elapsed_ms(&start) * 1000),
 		.scan_us = (uint64) (done->scan_ms * 1000),
 		.sort_us = (uint64) (done->sort_ms * 1000),
 		.load_us = (uint64) (done->load_ms * 1000)
@@ -275,7 +264,7 @@ count_stock_end(const char *reason, double rows, BlockNumber pages, instr_time s
 	IndexStatCount done = {
 		.rows = (uint64) rows,
 		.pages = pages,
-		.us = elapsed_us(start)
+		.us = (uint64) (index_elapsed_ms(&start) * 1000)
 	};
 
 	index_stat_add(ROUTE_STOCK, reason, &done);
@@ -315,7 +304,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	route = counters.compact ? "compact" : "tuples";
 	count_done(route, psprintf("built index \"%s\": route %s%s, %d workers", RelationGetRelationName(index), route,
 							   counters.page_scan ? " by pages" : "", counters.workers),
-			   &counters, "load", elapsed_us(start));
+			   &counters, "load", start);
 	return result;
 }
 
@@ -351,7 +340,7 @@ copy_heap(COMPAT_COPY_HEAP_PARAMS)
 		{
 			count_done(ROUTE_CLUSTER, psprintf("sorted table \"%s\"%s", RelationGetRelationName(old_heap),
 											   done.page_scan ? " by pages" : ""),
-					   &done, "write", elapsed_us(start));
+					   &done, "write", start);
 			return;
 		}
 		count_stock("sort of table", old_heap, reason);
