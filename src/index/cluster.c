@@ -9,9 +9,8 @@
  *
  * A row of the sort is the heap tuple as a MinimalTuple.  A MinimalTuple has no
  * transaction ids, so these follow the tuple's data, with the TID (RowTail).  The tuples
- * of a heap page are copied together and put as a RowPage.  If the index has expressions,
- * or a column has a type that a page cannot have, rows are formed one by one, and the
- * values of expressions are further columns.
+ * of a heap page are copied together and put as a RowPage.  If the index has expressions, rows are
+ * formed one by one, and the values of expressions are further columns.
  *
  * The scan begins with the first block and the sort is stable.  So equal rows keep the
  * order of their TIDs; PostgreSQL leaves their order open.
@@ -114,17 +113,6 @@ describe_rows(const ClusterCopy *copy, KeyColumn *keys, int nkeys)
 	}
 	compat_finish_desc(desc);
 	return desc;
-}
-
-/* Prepares to put whole pages; false if rows must be formed one by one. */
-static bool
-prepare_cluster_pages(ClusterSort *sort)
-{
-	if (sort->spec.desc->natts != RelationGetDescr(sort->copy->old_heap)->natts)
-		return false;
-	row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
-	sort->page.stored_slot = sort->row_slot;
-	return sort->page.keys.walk != NULL;
 }
 
 static void
@@ -465,8 +453,14 @@ copy_sorted(ClusterSort *sort)
 									   copy->multi_cutoff);
 	sort->sorter = sorter_create(&sort->spec);
 	sorter_begin(sort->sorter, &(SortBegin) {.rows_expected = heap_rows_expected(copy->old_heap)});
-	sort->by_page = prepare_cluster_pages(sort);
-	if (!sort->by_page)
+	/* rows that have the columns of the heap alone; no table has a column that a page of rows cannot have */
+	sort->by_page = sort->spec.desc->natts == RelationGetDescr(copy->old_heap)->natts;
+	if (sort->by_page)
+	{
+		row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
+		sort->page.stored_slot = sort->row_slot;
+	}
+	else
 		prepare_single_rows(sort);
 	scan_heap(sort);
 	report = sort->sorter->report;
