@@ -364,16 +364,14 @@ extern double sorted_group_us(const GroupFacts *facts);
 /* The same by a GpuSort Aggregate above a GpuSort. */
 extern double aggregate_node_us(const GroupFacts *facts);
 
-/* Rows that are joined by equality. */
+/* Rows that are joined by equality, in one process or in several. */
 typedef struct JoinFacts
 {
 	double		outer_rows;
-	double		inner_rows;		/* these are in the hash table */
+	double		inner_rows;		/* put into hash tables */
 	double		outer_bytes;	/* average size of a stored row */
 	double		inner_bytes;
-
-	/* average size of a row in the hash table, with its share of the buckets */
-	double		table_row_bytes;
+	double		table_bytes;	/* of one hash table, with its buckets */
 	double		memory;			/* bytes that the hash table may have */
 	int			keys;
 	int			varlena_keys;

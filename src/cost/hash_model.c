@@ -150,10 +150,9 @@ aggregate_node_us(const GroupFacts *facts)
 double
 hash_join_us(const JoinFacts *facts)
 {
-	double		bytes = facts->inner_rows * facts->table_row_bytes;
-	double		spilled = spilled_share(bytes, facts->memory);
+	double		spilled = spilled_share(facts->table_bytes, facts->memory);
 	double		key_ns = keys_ns(facts->keys, facts->varlena_keys, HASH_KEY_NS);
-	double		read_once_ns = random_read_ns(fmin(bytes, facts->memory));
+	double		read_once_ns = random_read_ns(fmin(facts->table_bytes, facts->memory));
 	double		inner_ns = key_ns + HASH_ENTRY_NS + JOIN_ENTRY_READS * read_once_ns +
 		spilled * spill_row_ns(facts->inner_bytes);
 	double		outer_ns = HASH_ROW_NS + key_ns + JOIN_READS * read_once_ns +
@@ -165,7 +164,7 @@ hash_join_us(const JoinFacts *facts)
 bool
 hash_join_exceeds_cache(const JoinFacts *facts)
 {
-	return facts->inner_rows * facts->table_row_bytes >= INNER_CACHE_BYTES;
+	return facts->table_bytes >= INNER_CACHE_BYTES;
 }
 
 double

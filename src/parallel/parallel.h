@@ -310,6 +310,7 @@ typedef struct SortCost
 {
 	double		sort_us;		/* time until the first row */
 	double		rows_us;		/* time to return all rows */
+	bool		spills;			/* rows are written to runs */
 } SortCost;
 
 /* A serial sort, with a GPU if that is quicker. */

@@ -275,6 +275,7 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 	if (sort->groups > 0)
 		cost->sort_us += drop_ns(keys, n - batches->kept) / 1000;
 	cost->rows_us = (kept_of(sort, n) * return_ns(sort) + spill / 2) / 1000;
+	cost->spills = batches->spilled > 0;
 	return kernel_us;
 }
 
@@ -439,6 +440,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool forced, bool presen
 	cost->sort_us = DEVICE_SETUP_US + gpu_us +
 		n * Max(bus_ns, (key_ns(&keys) + SEND_NS + facts->row_bytes * SEND_BYTE_NS) / concurrency) / 1000;
 	cost->rows_us = back * Max(facts->row_bytes * down_ns, row_ns) / 1000;
+	cost->spills = false;
 	return true;
 }
 

@@ -5,19 +5,29 @@
  * PostgreSQL makes a merge join of two Sorts only if it is cheap at the costs of its own
  * Sort.  Its costs of a hash join ignore the CPU's caches.  After PostgreSQL has made the paths
  * of a join of two relations, this file compares the predicted times of its hash join, the
- * peer, and of a merge join of the relations' cheapest paths, sorted by us.  If ours is faster
- * by a margin, it adds the merge join at a cost in proportion to the peer's
- * (planner_internal.h), and add_path() chooses.  Nodes above the join use its order without
- * further cost.
+ * peer, and of a merge join of the same inputs, sorted by us.  If ours is faster by a margin,
+ * it adds the merge join at a cost in proportion to the peer's (planner_internal.h), and
+ * add_path() chooses.  Nodes above the join use its order without further cost.
+ *
+ * This is done for the hash join of one process, and for the one in workers.  Our join in
+ * workers is PostgreSQL's partial merge join: each process sorts its share of the outer rows
+ * and the whole inner side.  Its rows come from all workers, as the hash join's do, so what
+ * lies above, and its costs, are the same for both.  A merge join of parallel sorts would have
+ * to be compared together with what lies above it, which then runs in the leader.  A whole
+ * inner side that does not fit work_mem would be written by each process; then nothing is
+ * added.
+ *
+ * The times are those of all processes together, because how many run at once is the same for
+ * both joins.  What processes wait for each other's use of memory is not counted for either.
  *
  * Nothing is added, and little is computed,
  *
  * - if the hash table lies in the CPU's inner caches,
- * - if the hash join runs in workers; also not for a join of some, not all, of the query's
- *	 relations that PostgreSQL may run in workers, because one process would then run what
- *	 lies above,
+ * - in one process, for a join of some, not all, of the query's relations that PostgreSQL may
+ *	 run in workers, because one process would then run what lies above,
  * - for joins that need a parameter of another relation, and those of a relation that is made
- *	 unique: a semijoin by merging is the same.
+ *	 unique: a semijoin by merging is the same,
+ * - in workers, for right and full joins: each process would return the rows without a match.
  */
 #include "postgres.h"
 
@@ -33,45 +43,72 @@
 #include "planner/planner_internal.h"
 #include "settings.h"
 
-/* Bytes of a bucket array for each row of a hash table. */
-#define BUCKET_BYTES	12
+/* Bytes of a hash table for each row, beside the row: its header and the bucket array. */
+#define TABLE_ROW_BYTES		(HJTUPLE_OVERHEAD + 12)
 
 /* ------------------------------------------------------------------------
  * The peer
  * ------------------------------------------------------------------------
  */
 
-/* The cheapest hash join of these relations in one process; NULL: there is none. */
+/* Two relations that are joined. */
+typedef struct Joined
+{
+	PlannerInfo *root;
+	RelOptInfo *joinrel;
+	RelOptInfo *outerrel;
+	RelOptInfo *innerrel;
+	JoinType	jointype;
+	JoinPathExtraData *extra;
+
+	/* the orders of both sides of a merge join */
+	List	   *clauses;		/* in the order of the keys */
+	List	   *outer_keys;
+	List	   *inner_keys;
+
+	/* the inputs of our join: every process reads the whole inner one */
+	Path	   *outer;
+	Path	   *inner;
+
+	double		inner_us;		/* predicted time to read it; 0: the peer reads the same */
+
+	/* the processes, and the number of their shares of the outer rows; without workers 1 */
+	int			participants;
+	double		shares;
+} Joined;
+
+/* The cheapest hash join of these relations among the paths; NULL: there is none. */
 static const HashPath *
-find_hash_join(const RelOptInfo *joinrel, const RelOptInfo *outerrel, const RelOptInfo *innerrel)
+find_hash_join(const Joined *join, const List *paths)
 {
 	const HashPath *found = NULL;
 	ListCell   *lc;
 
-	foreach(lc, joinrel->pathlist)
+	foreach(lc, paths)
 	{
 		const HashPath *path = lfirst(lc);
 
 		if (IsA(path, HashPath) && path->jpath.path.param_info == NULL &&
-			path->jpath.outerjoinpath->parent == outerrel && path->jpath.innerjoinpath->parent == innerrel &&
+			path->jpath.outerjoinpath->parent == join->outerrel &&
+			path->jpath.innerjoinpath->parent == join->innerrel &&
 			(found == NULL || path->jpath.path.total_cost < found->jpath.path.total_cost))
 			found = path;
 	}
 	return found;
 }
 
-/* Fills the facts of a join by these clauses. */
+/* Fills the facts of the join by these clauses, for all of its processes. */
 static void
-join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts)
+join_facts(const Joined *join, List *clauses, JoinFacts *facts)
 {
 	ListCell   *lc;
 
 	memset(facts, 0, sizeof(*facts));
-	facts->outer_rows = outer->rows;
-	facts->inner_rows = inner->rows;
-	facts->outer_bytes = stored_row_bytes(outer->pathtarget->width);
-	facts->inner_bytes = stored_row_bytes(inner->pathtarget->width);
-	facts->table_row_bytes = facts->inner_bytes + HJTUPLE_OVERHEAD + BUCKET_BYTES;
+	facts->outer_rows = join->outer->rows * join->shares;
+	facts->inner_rows = join->inner->rows * join->participants;
+	facts->outer_bytes = stored_row_bytes(join->outer->pathtarget->width);
+	facts->inner_bytes = stored_row_bytes(join->inner->pathtarget->width);
+	facts->table_bytes = join->inner->rows * (facts->inner_bytes + TABLE_ROW_BYTES);
 	facts->memory = get_hash_memory_limit();
 	facts->keys = list_length(clauses);
 	foreach(lc, clauses)
@@ -83,26 +120,53 @@ join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts
 	}
 }
 
-/* Predicted time of a join's output rows, which the models of joins do not include. */
+/* Predicted time of all output rows, which the models of joins do not include. */
 static double
-output_us(const Path *path)
+output_us(const Joined *join, const Path *path)
 {
-	return us_of_cost(path->rows * (cpu_tuple_cost + path->pathtarget->cost.per_tuple));
+	return us_of_cost(join->shares * path->rows * (cpu_tuple_cost + path->pathtarget->cost.per_tuple));
 }
 
-/* Fills the peer.  False if the hash table lies in the CPU's inner caches. */
+/*
+ * Fills the peer.  False if its hash table lies in the CPU's inner caches.  The processes of a
+ * Parallel Hash read the inner side and build the table together, while each of ours reads
+ * the whole side; otherwise both read the same input.
+ */
 static bool
-find_hash_peer(const HashPath *path, Peer *peer)
+find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 {
-	const Path *outer = path->jpath.outerjoinpath;
 	const Path *inner = path->jpath.innerjoinpath;
 	JoinFacts	facts;
+	double		hash_us;
 
-	join_facts(outer, inner, path->path_hashclauses, &facts);
+	join_facts(join, path->path_hashclauses, &facts);
 	if (!hash_join_exceeds_cache(&facts))
 		return false;
-	peer->own = path->jpath.path.total_cost - outer->total_cost - inner->total_cost;
-	peer->us = hash_join_us(&facts) + output_us(&path->jpath.path);
+	peer->own = path->jpath.path.total_cost - join->outer->total_cost;
+	peer->us = output_us(join, &path->jpath.path);
+	if (inner == join->inner)
+	{
+		peer->own -= inner->total_cost;
+		peer->us += hash_join_us(&facts);
+		return peer->own > 0;
+	}
+	join->inner_us = us_of_cost(join->inner->total_cost) * join->participants;
+	facts.inner_rows = join->inner->rows;
+	facts.memory *= join->participants;
+	hash_us = hash_join_us(&facts);
+	if (join->jointype == JOIN_INNER)
+	{
+		/* the table may have the outer rows as well */
+		JoinFacts	other = facts;
+
+		other.outer_rows = facts.inner_rows;
+		other.outer_bytes = facts.inner_bytes;
+		other.inner_rows = facts.outer_rows;
+		other.inner_bytes = facts.outer_bytes;
+		other.table_bytes = facts.outer_rows * (facts.outer_bytes + TABLE_ROW_BYTES);
+		hash_us = Min(hash_us, hash_join_us(&other));
+	}
+	peer->us += hash_us + us_of_cost(Min(join->inner->total_cost, inner->total_cost * join->shares));
 	return peer->own > 0;
 }
 
@@ -113,13 +177,13 @@ find_hash_peer(const HashPath *path, Peer *peer)
 
 /* Can these relations be joined by a merge join of these clauses? */
 static bool
-can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra)
+can_merge(const Joined *join, int workers)
 {
 	ListCell   *lc;
 
-	if (!enable_mergejoin || !compat_mergejoin_allowed(joinrel) || extra->mergeclause_list == NIL)
+	if (!enable_mergejoin || !compat_mergejoin_allowed(join->joinrel) || join->extra->mergeclause_list == NIL)
 		return false;
-	switch (jointype)
+	switch (join->jointype)
 	{
 		case JOIN_INNER:
 		case JOIN_LEFT:
@@ -128,14 +192,16 @@ can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra
 			return true;
 		case JOIN_RIGHT:
 		case JOIN_FULL:
+			if (workers > 0)
+				return false;
 
 			/* PostgreSQL requires that all of the join's own clauses are merge clauses */
-			foreach(lc, extra->restrictlist)
+			foreach(lc, join->extra->restrictlist)
 			{
 				RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-				if (!RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids) &&
-					!list_member_ptr(extra->mergeclause_list, rinfo))
+				if (!RINFO_IS_PUSHED_DOWN(rinfo, join->joinrel->relids) &&
+					!list_member_ptr(join->extra->mergeclause_list, rinfo))
 					return false;
 			}
 			return true;
@@ -144,35 +210,21 @@ can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra
 	}
 }
 
-/* Two relations that are joined, and the orders of both sides of a merge join. */
-typedef struct MergeOrder
-{
-	PlannerInfo *root;
-	RelOptInfo *joinrel;
-	RelOptInfo *outerrel;
-	RelOptInfo *innerrel;
-	JoinType	jointype;
-	JoinPathExtraData *extra;
-	List	   *clauses;		/* in the order of the keys */
-	List	   *outer_keys;
-	List	   *inner_keys;
-} MergeOrder;
-
 /* Fills the orders.  False if a merge join cannot compare all of the clauses. */
 static bool
-merge_order(MergeOrder *order)
+find_orders(Joined *join)
 {
-	List	   *clauses = order->extra->mergeclause_list;
+	List	   *clauses = join->extra->mergeclause_list;
 
-	order->outer_keys = select_outer_pathkeys_for_merge(order->root, clauses, order->joinrel);
-	order->clauses = find_mergeclauses_for_outer_pathkeys(order->root, order->outer_keys, clauses);
-	if (list_length(order->clauses) != list_length(clauses))
+	join->outer_keys = select_outer_pathkeys_for_merge(join->root, clauses, join->joinrel);
+	join->clauses = find_mergeclauses_for_outer_pathkeys(join->root, join->outer_keys, clauses);
+	if (list_length(join->clauses) != list_length(clauses))
 		return false;
-	order->inner_keys = make_inner_pathkeys_for_merge(order->root, order->clauses, order->outer_keys);
+	join->inner_keys = make_inner_pathkeys_for_merge(join->root, join->clauses, join->outer_keys);
 	return true;
 }
 
-/* One side of a merge join: our sort, unless the relation's cheapest path has the order. */
+/* One side of a merge join: our sort, unless the path has the order. */
 typedef struct Side
 {
 	Path	   *path;
@@ -180,27 +232,37 @@ typedef struct Side
 	bool		sorted;			/* the path has the order */
 } Side;
 
+/* times: how often all processes together sort this path's number of rows */
 static bool
-find_side(const MergeOrder *order, RelOptInfo *rel, List *pathkeys, Side *side)
+find_side(const Joined *join, Path *path, List *pathkeys, double times, Side *side)
 {
-	side->path = rel->cheapest_total_path;
-	side->sort = (SortOffer) {.pathkeys = pathkeys};
-	side->sorted = pathkeys_contained_in(pathkeys, side->path->pathkeys);
-	return side->sorted || find_sort(order->root, rel, NULL, side->path, &side->sort);
+	SortOffer  *sort = &side->sort;
+
+	side->path = path;
+	*sort = (SortOffer) {.pathkeys = pathkeys,.participants = join->participants};
+	side->sorted = pathkeys_contained_in(pathkeys, path->pathkeys);
+	if (side->sorted)
+		return true;
+	if (!find_sort(join->root, path->parent, NULL, path, sort))
+		return false;
+	sort->time.sort_us *= times;
+	sort->time.rows_us *= times;
+	sort->own_us *= times;
+	return true;
 }
 
 static Path *
-side_path(const MergeOrder *order, const Side *side, const Peer *peer)
+side_path(const Joined *join, const Side *side, const Peer *peer)
 {
-	return side->sorted ? side->path : sort_offer_path(order->root, side->path->parent, &side->sort, peer);
+	return side->sorted ? side->path : sort_offer_path(join->root, side->path->parent, &side->sort, peer);
 }
 
 /* Adds a merge join of our sorts, if it is faster than the hash join. */
 static void
-offer_merge_join(const MergeOrder *order, const Peer *hashed)
+offer_merge_join(const Joined *join, const Peer *hashed)
 {
-	List	   *pathkeys = build_join_pathkeys(order->root, order->joinrel, order->jointype, order->outer_keys);
-	double		margin = offer_margin(order->root, order->joinrel->relids);
+	List	   *pathkeys = build_join_pathkeys(join->root, join->joinrel, join->jointype, join->outer_keys);
+	double		margin = offer_margin(join->root, join->joinrel->relids);
 	/* the margin is in the cost, too */
 	Peer		peer = {.own = hashed->own * margin,.us = hashed->us};
 	Side		outer;
@@ -213,39 +275,68 @@ offer_merge_join(const MergeOrder *order, const Peer *hashed)
 	double		inner_again;
 	double		merge_us;
 	double		ours;
+	Cost		inner_read_cost;
 	Path	   *path;
 
-	if (!find_side(order, order->outerrel, order->outer_keys, &outer) ||
-		!find_side(order, order->innerrel, order->inner_keys, &inner) || (outer.sorted && inner.sorted))
+	if (!find_side(join, join->outer, join->outer_keys, join->shares, &outer) ||
+		!find_side(join, join->inner, join->inner_keys, join->participants, &inner) ||
+		(outer.sorted && inner.sorted) || (join->participants > 1 && inner.sort.time.spills))
 		return;
 	/* sorts alone that take longer need no path */
-	ours = outer.sort.own_us + inner.sort.own_us;
+	ours = join->inner_us + outer.sort.own_us + inner.sort.own_us;
 	if (margin * ours >= peer.us)
 		return;
-	outer_path = side_path(order, &outer, &peer);
-	inner_path = side_path(order, &inner, &peer);
-	path = compat_create_mergejoin_path(order->root, order->joinrel, order->jointype, order->extra, outer_path,
-										inner_path, pathkeys, order->clauses, &outer_read, &inner_read);
-	Assert(path_has_target(path, order->joinrel->reltarget));
-	join_facts(outer.path, inner.path, order->clauses, &facts);
-	facts.node = gpusort_merge_joins && merge_join_has_node(order->jointype);
+	outer_path = side_path(join, &outer, &peer);
+	inner_path = side_path(join, &inner, &peer);
+	path = compat_create_mergejoin_path(join->root, join->joinrel, join->jointype, join->extra, outer_path,
+										inner_path, pathkeys, join->clauses, &outer_read, &inner_read);
+	Assert(path_has_target(path, join->joinrel->reltarget));
+	join_facts(join, join->clauses, &facts);
+	facts.node = gpusort_merge_joins && merge_join_has_node(join->jointype);
 
 	/*
 	 * A unique inner row is compared again without being read again.  The rows
 	 * of other joins than inner ones do not tell how often rows match.
 	 */
-	inner_again = order->jointype == JOIN_INNER && !order->extra->inner_unique ?
-		Max(0, path->rows - inner_read) : 0;
-	merge_us = merge_join_us(&facts, outer_read, inner_read, inner_again) + output_us(path);
+	inner_again = join->jointype == JOIN_INNER && !join->extra->inner_unique ?
+		Max(0, path->rows * join->shares - inner_read) : 0;
+	merge_us = merge_join_us(&facts, outer_read * join->shares, inner_read * join->participants, inner_again) +
+		output_us(join, path);
 	ours = margin * (ours + merge_us);
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: join: %.1f ms above our sorts, %.1f ms hashed: %s", ours / 1000,
 							 peer.us / 1000, ours < peer.us ? "a path is added" : "PostgreSQL's paths stay")));
 	if (ours >= peer.us)
 		return;
-	path->startup_cost = outer_path->startup_cost + inner_path->startup_cost;
-	path->total_cost = outer_path->total_cost + inner_path->total_cost + peer_cost(&peer, merge_us);
-	add_path(order->joinrel, path);
+	/* the peer's cost contains that of its inner side if it is another path */
+	inner_read_cost = join->inner_us > 0 ? peer_cost(&peer, join->inner_us) - join->inner->total_cost : 0;
+	path->startup_cost = outer_path->startup_cost + inner_path->startup_cost + inner_read_cost;
+	path->total_cost = outer_path->total_cost + inner_path->total_cost + inner_read_cost + peer_cost(&peer, merge_us);
+	path->total_cost = Max(path->total_cost, inner_path->startup_cost);
+	if (path->parallel_workers > 0)
+		add_partial_path(join->joinrel, path);
+	else
+		add_path(join->joinrel, path);
+}
+
+/* Offers a merge join beside the cheapest hash join of these paths. */
+static void
+offer_beside(Joined *join, const List *paths)
+{
+	const HashPath *hashed = find_hash_join(join, paths);
+	int			workers;
+	Peer		peer;
+
+	if (hashed == NULL)
+		return;
+	workers = hashed->jpath.path.parallel_workers;
+	join->outer = hashed->jpath.outerjoinpath;
+	join->inner = hashed->jpath.path.parallel_aware ?
+		get_cheapest_parallel_safe_total_inner(join->innerrel->pathlist) : hashed->jpath.innerjoinpath;
+	join->participants = workers > 0 ? workers + parallel_leader_participation : 1;
+	join->shares = workers > 0 ? shares_of(workers) : 1;
+	if (join->inner != NULL && find_hash_peer(join, hashed, &peer) && can_merge(join, workers) && find_orders(join))
+		offer_merge_join(join, &peer);
 }
 
 /* Will workers run what lies above this join, if PostgreSQL so decides? */
@@ -261,16 +352,15 @@ offer_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 {
 	const Path *outer = outerrel->cheapest_total_path;
 	const Path *inner = innerrel->cheapest_total_path;
-	MergeOrder	order = {.root = root,.joinrel = joinrel,.outerrel = outerrel,.innerrel = innerrel,
+	Joined		join = {.root = root,.joinrel = joinrel,.outerrel = outerrel,.innerrel = innerrel,
 	.jointype = jointype,.extra = extra};
-	const HashPath *hashed;
-	Peer		peer;
 
 	if (outer == NULL || inner == NULL ||
 		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows ||
-		outer->param_info != NULL || inner->param_info != NULL || workers_above(root, joinrel))
+		outer->param_info != NULL || inner->param_info != NULL)
 		return;
-	hashed = find_hash_join(joinrel, outerrel, innerrel);
-	if (hashed != NULL && find_hash_peer(hashed, &peer) && can_merge(joinrel, jointype, extra) && merge_order(&order))
-		offer_merge_join(&order, &peer);
+	if (!workers_above(root, joinrel))
+		offer_beside(&join, joinrel->pathlist);
+	join.inner_us = 0;
+	offer_beside(&join, joinrel->partial_pathlist);
 }

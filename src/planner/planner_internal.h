@@ -137,13 +137,15 @@ extern bool sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys
 /* The column of the path that a Sort of it has as this key; NULL: the key is computed for the sort. */
 extern const Expr *sorted_column(const PathKey *pathkey, const Path *path);
 
-/* A sort of ours that a path may stand on.  The caller sets the first three fields. */
+/* A sort of ours that a path may stand on.  The caller sets the first four fields. */
 typedef struct SortOffer
 {
 	List	   *pathkeys;
 	double		groups;			/* rows without duplicates, if the sort will drop
 								 * them; otherwise 0 */
 	double		bound;			/* rows that a LIMIT wants; 0: all */
+	int			participants;	/* processes that make such a sort each, on their CPU;
+								 * 0, 1: one, which may use a GPU */
 
 	Path	   *input;			/* partial if the sort is parallel */
 	bool		parallel;

@@ -353,6 +353,8 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	if (path_gathers(input))
 		sort_cost_parallel(&facts, ((const GatherPath *) path_below_projection(input))->subpath->parallel_workers,
 						   &offer->time);
+	else if (offer->participants > 1)
+		sort_cost_participant(&facts, offer->participants, &offer->time);
 	else
 		sort_cost_serial(&facts, &offer->time);
 	set_times(offer, &facts, us_of_cost(input->total_cost));
