@@ -6,7 +6,8 @@
  * will need are counted.  The key buffer grows with its rows, not by the planner's
  * estimate.  Regions are rounded up to 2 MB, regions of rows to 16 MB; only the part in
  * use is counted.  A small batch keeps its memory for the next execution of the node.
- * A large batch returns its regions.
+ * A large batch returns its regions.  Palloc'd records and scratch of a batch that was
+ * spilled serve the next one, whose limit counts them.
  *
  * An index build must fit where PostgreSQL's does.  So its batch economizes once memory is
  * exhausted: the key buffer is freed when its records are packed, before there is scratch.
@@ -76,7 +77,7 @@ batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys, double rows
 {
 	batch->limit = limit;
 	batch->sort_cost = sort_cost(&batch->keybuf, keeps_keys);
-	batch->freed_cost = 0;
+	batch->freed_cost = batch->kept = 0;
 	batch->key_cost = batch->keybuf.row_bytes + batch->sort_cost;
 	/* kernels count records in 32 bits */
 	batch->max_rows = gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
@@ -377,9 +378,21 @@ void
 sink_batch_spilled(Sink *sink)
 {
 	SortEnv    *env = sink->env;
+	Batch	   *batch = sink->batch;
+	Size		kept = env->recs.size + env->scratch.size;
 
-	batch_reset(sink->batch, env->bulk);
-	/* the limit of the next run does not count these */
-	bulk_free(env->bulk, &env->recs);
-	bulk_free(env->bulk, &env->scratch);
+	/*
+	 * malloc() would return these to the kernel, and each batch would fault
+	 * on their pages again; a process keeps regions anyway.  An empty batch
+	 * must have room for a row.
+	 */
+	if (env->recs.mapped || env->scratch.mapped || kept > batch->keybuf.n * batch->sort_cost ||
+		batch->keybuf.bytes + kept >= batch->limit)
+	{
+		bulk_free(env->bulk, &env->recs);
+		bulk_free(env->bulk, &env->scratch);
+		kept = 0;
+	}
+	batch->kept = kept;
+	batch_reset(batch, env->bulk);
 }

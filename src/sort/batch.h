@@ -26,6 +26,7 @@ typedef struct Batch
 	Size		sort_cost;		/* further bytes per row for sorting */
 	Size		freed_cost;		/* bytes per row for sorting without the key buffer; 0: it stays */
 	Size		key_cost;		/* bytes per row to buffer and sort its key */
+	Size		kept;			/* bytes that sorting has kept from the batch before */
 	size_t		max_rows;		/* most rows that one sort can take */
 	size_t		expected;		/* rows expected; 0: up to SORT_SMALL_ROWS */
 } Batch;
@@ -87,7 +88,7 @@ batch_taken_with(const Batch *batch, size_t rows, Size bytes)
 	size_t		n = batch->keybuf.n + rows;
 
 	return arena_used(&batch->arena) + bytes +
-		Max(batch->keybuf.bytes + n * batch->sort_cost, n * batch->freed_cost);
+		Max(batch->keybuf.bytes + Max(n * batch->sort_cost, batch->kept), n * batch->freed_cost);
 }
 
 static inline Size
