@@ -63,7 +63,7 @@ key_block_refill(MergeTree *merge, RowBlock *block)
 	uint32		count;
 	const char *items;
 
-	while (n < room && (items = merge_tree_skip(merge, room - n, &count)) != NULL)
+	while (n < room && (items = merge_tree_skip(merge, room - n, &count, NULL)) != NULL)
 	{
 		const char *key = items + MERGE_KEY_AT;
 

@@ -78,6 +78,26 @@ distinct_test(int distinct_cols, const KeyLayout *layout, int key_bits)
 	return test;
 }
 
+void
+equal_columns_table(EqualColumnsTable table, const KeyColumn *keys, int nkeys, const KeyLayout *layout, int key_bits)
+{
+	int			bit = key_bits;
+	int			c = 0;
+	int			k;
+
+	for (k = 0; k < nkeys; k++)
+	{
+		for (int end = Min(distinct_columns(keys, k + 1), layout->ncols); c < end; c++)
+		{
+			for (int i = 0; i < layout->cols[c].bits && bit > 0; i++)
+				table[bit--] = k;
+		}
+	}
+	while (k > 0 && !distinct_test(distinct_columns(keys, k), layout, key_bits).exact)
+		k--;
+	table[0] = k | EQUAL_COLUMNS_LEAST;
+}
+
 /* Are two rows equal in the distinct columns? */
 static inline bool
 rows_equal(const SortEnv *env, const Arena *arena, uint32 a, uint32 b)

@@ -17,6 +17,10 @@ extern int	distinct_columns(const KeyColumn *keys, int distinct);
 /* The test for the uppermost key_bits of keys of this layout. */
 extern DistinctTest distinct_test(int distinct_cols, const KeyLayout *layout, int key_bits);
 
+/* The table for the uppermost key_bits of keys of this layout, right-aligned. */
+extern void equal_columns_table(EqualColumnsTable table, const KeyColumn *keys, int nkeys, const KeyLayout *layout,
+								int key_bits);
+
 /* All bits of a key but the lowest ones. */
 static inline Key128
 distinct_mask(int cut)

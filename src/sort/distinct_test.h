@@ -1,12 +1,11 @@
 /*
  * distinct_test.h
- *	  How equal rows are told, for sorts and merges that drop duplicates.
+ *	  How keys tell which columns of two rows are equal.
  */
 #ifndef GPUSORT_SORT_DISTINCT_TEST_H
 #define GPUSORT_SORT_DISTINCT_TEST_H
 
 #include "postgres.h"
-
 
 /*
  * A batch of this size is sorted in the cache to drop its duplicates.  Later ones have
@@ -21,6 +20,17 @@ typedef struct DistinctTest
 	int			cut;			/* lowest bits of the key that do not count */
 	bool		exact;			/* equal other bits mean equal rows */
 } DistinctTest;
+
+/*
+ * How many leading columns two neighbours in sort order have in common.  The next column differs; with
+ * EQUAL_COLUMNS_LEAST it is not known whether it does.
+ */
+typedef uint8 EqualColumns;
+
+#define EQUAL_COLUMNS_LEAST	0x80
+
+/* These, by the highest bit in which the rows' keys differ, counted from 1; [0]: of rows with equal keys. */
+typedef EqualColumns EqualColumnsTable[128 + 1];
 
 /* A copy of a row that may be overwritten before the next row is compared with it. */
 typedef struct KeptRow

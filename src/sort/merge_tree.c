@@ -29,6 +29,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "sort/distinct.h"
 #include "sort/merge_tree.h"
 #include "sort/sort_env.h"
@@ -97,6 +98,15 @@ compare_equal_keys(const MergeTree *tree, MinimalTuple a, MinimalTuple b)
 	row_get_tid(a, &tid_a);
 	row_get_tid(b, &tid_b);
 	return ItemPointerCompare(&tid_a, &tid_b);
+}
+
+/* Number of the highest bit of a key, from 1; 0: none. */
+static inline int
+highest_bit(uint128 key)
+{
+	if ((uint64) (key >> 64) != 0)
+		return 65 + pg_leftmost_one_pos64((uint64) (key >> 64));
+	return (uint64) key == 0 ? 0 : 1 + pg_leftmost_one_pos64((uint64) key);
 }
 
 #define MERGE_KEY		uint64
@@ -257,6 +267,7 @@ merge_tree_create(MergeSource **sources, int n, uint32 batch, const SortSpec *sp
 	tree->distinct = spec->distinct;
 	tree->test = distinct_test(distinct_columns(spec->keys, spec->distinct), layout,
 							   Min(layout->total_bits, 128));
+	equal_columns_table(tree->equal, spec->keys, spec->nkeys, layout, Min(layout->total_bits, 128));
 	tree->cxt = CurrentMemoryContext;
 	if (n > 0)
 	{
@@ -318,24 +329,29 @@ merge_tree_more(MergeTree *tree)
 	return true;
 }
 
-char *
-merge_tree_skip(MergeTree *tree, uint32 most, uint32 *n)
+void
+merge_tree_equal(const MergeTree *tree, uint32 n, EqualColumns *equal)
 {
-	char	   *items;
+	if (tree->wide)
+		wide_equal(tree, n, equal);
+	else
+		narrow_equal(tree, n, equal);
+}
+
+const char *
+merge_tree_skip(MergeTree *tree, uint32 most, uint32 *n, MinimalTuple *last)
+{
+	const char *items;
 
 	if (tree->next == tree->merged && !merge_items(tree))
 		return NULL;
-	items = unconstify(char *, tree->next);
+	items = tree->next;
 	*n = Min(most, (tree->merged - tree->next) / tree->item_bytes);
 	tree->next += (Size) *n * tree->item_bytes;
 	tree->end = Max(tree->end, tree->next);
+	if (last != NULL && tree->make_rows != NULL)
+		tree->make_rows(tree, unconstify(char *, tree->next) - tree->item_bytes, 1);
+	if (last != NULL)
+		*last = *(const MinimalTuple *) (tree->next - tree->item_bytes);
 	return items;
-}
-
-MinimalTuple
-merge_tree_row(MergeTree *tree, char *item)
-{
-	if (tree->make_rows != NULL)
-		tree->make_rows(tree, item, 1);
-	return *(const MinimalTuple *) item;
 }

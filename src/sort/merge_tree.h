@@ -66,6 +66,8 @@ typedef struct MergeTree
 	struct MergeNode *least;	/* the least of the other streams' rows, or NULL */
 	bool		again;			/* the last row came from stream, too; least is set */
 
+	EqualColumnsTable equal;
+
 	/* to drop duplicates */
 	int			distinct;		/* distinct columns; 0: no row is dropped */
 	DistinctTest test;
@@ -89,13 +91,13 @@ extern void merge_tree_free(MergeTree *tree);
 /* Merges more rows; false at the end.  Rows returned before become invalid. */
 extern bool merge_tree_more(MergeTree *merge);
 
+/* How many leading columns each of the next n rows has in common with the row before.  All of them were merged. */
+extern void merge_tree_equal(const MergeTree *merge, uint32 n, EqualColumns *equal);
+
 /*
  * Skips the next rows, at most this number, without making them.  Returns their items and sets *n;
- * NULL at the end.  The items are valid until the next call.
+ * NULL at the end.  *last, if wanted, is the last of these rows.  All are valid until the next call.
  */
-extern char *merge_tree_skip(MergeTree *merge, uint32 most, uint32 *n);
-
-/* The row of such an item, valid until the next call. */
-extern MinimalTuple merge_tree_row(MergeTree *merge, char *item);
+extern const char *merge_tree_skip(MergeTree *merge, uint32 most, uint32 *n, MinimalTuple *last);
 
 #endif							/* GPUSORT_SORT_MERGE_TREE_H */

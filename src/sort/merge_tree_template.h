@@ -175,5 +175,15 @@ MERGE		(distinct) (MergeTree *tree, MergeNode *root)
 	root->n = kept;
 }
 
+/* merge_tree_equal() */
+static void
+MERGE		(equal) (const MergeTree *tree, uint32 n, EqualColumns *equal)
+{
+	const		MERGE (Item) *items = (const MERGE (Item) *) tree->next;
+
+	for (uint32 i = 0; i < n; i++, items++)
+		equal[i] = tree->equal[highest_bit(items[0].key ^ items[-1].key)];
+}
+
 #undef MERGE_KEY
 #undef MERGE

@@ -31,7 +31,9 @@ my %columns = (
 	l => "(repeat((r % 4)::text, 3000 + (r % 4)::int))",
 	d => "(date '2020-01-01' + (r % 6)::int)",
 	v => "(interval '1 day' * (r % 2) + interval '24 hours' * (r / 2 % 2))",
-	a => "(ARRAY[r % 3, NULL])"
+	a => "(ARRAY[r % 3, NULL])",
+	u => "md5((r % 7)::text)::uuid",
+	p => "(repeat('p', (r % 20)::int) || r % 3)"
 );
 my @names = sort keys %columns;
 
@@ -82,7 +84,7 @@ for my $round (1 .. $rounds)
 {
 	my $sql = statement();
 	my $work_mem = pick('64kB', '4MB');
-	my $set = "SET work_mem = '$work_mem'; SET max_parallel_workers_per_gather = " . pick(0, 0, 2) . ';';
+	my $set = "SET work_mem = '$work_mem'; SET max_parallel_workers_per_gather = " . pick(0, 2) . ';';
 	my $make = ($round % 25 == 1) ? make_table(pick(50, 3000)) : '';
 
 	$node->safe_psql('postgres', $make) if $make;

@@ -107,12 +107,7 @@ typedef struct AggregateState
 	char	   *row_copy;		/* the first row, if the sort does not keep it */
 	Size		row_room;
 
-	/* rows that were taken from the child at once */
-	bool		takes;			/* the sort may have more rows to take */
-	int			ntaken;
-	int			next_taken;
-	MinimalTuple taken[RESULT_TAKE];
-
+	TakenRows	taken;
 	TupleTableSlot *pending;	/* the next group's first row; NULL: none */
 	bool		ended;			/* the child has no more rows */
 	bool		returned;		/* without GROUP BY: the row was returned */
@@ -429,15 +424,6 @@ take_row(AggregateState *node, TupleTableSlot *row, int first)
  * ------------------------------------------------------------------------
  */
 
-/* Takes the next rows of the child at once; false if the next row must be asked for. */
-static pg_noinline bool
-take_rows(AggregateState *node)
-{
-	node->next_taken = 0;
-	node->ntaken = sorted_input_take(node->outer, node->taken, &node->takes);
-	return node->ntaken > 0;
-}
-
 /* Asks the child for its next row. */
 static pg_noinline TupleTableSlot *
 ask_child(AggregateState *node)
@@ -450,7 +436,7 @@ ask_child(AggregateState *node)
 		return NULL;
 	}
 	/* slots of other results have values, not rows */
-	node->takes = node->reader != NULL && slot_minimal_tuple(row) != NULL;
+	node->taken.more = node->reader != NULL && slot_minimal_tuple(row) != NULL;
 	if (node->last_attno > 0)
 		slot_getsomeattrs(row, node->last_attno);
 	return row;
@@ -460,12 +446,13 @@ ask_child(AggregateState *node)
 static pg_attribute_always_inline TupleTableSlot *
 aggregate_next_row(AggregateState *node)
 {
+	TakenRows  *taken = &node->taken;
 	TupleTableSlot *slot;
 	MinimalTuple row;
 
-	if (!node->takes || (node->next_taken == node->ntaken && !take_rows(node)))
+	if (!taken->more || (taken->next == taken->n && !sorted_input_take(node->outer, taken)))
 		return ask_child(node);
-	row = node->taken[node->next_taken++];
+	row = taken->rows[taken->next++];
 	slot = node->outer->ps_ResultTupleSlot;
 	row_to_slot(slot, row);
 
@@ -484,9 +471,9 @@ aggregate_next_row(AggregateState *node)
 static int64
 skip_rows(AggregateState *node, int64 rows)
 {
-	int64		taken = Min(rows, node->ntaken - node->next_taken);
+	int64		taken = Min(rows, node->taken.n - node->taken.next);
 
-	node->next_taken += taken;
+	node->taken.next += taken;
 	return taken + sorted_input_skip(node->outer, rows - taken);
 }
 
@@ -560,7 +547,7 @@ take_group(AggregateState *node, TupleTableSlot *row)
 	for (;;)
 	{
 		take_row(node, row, first - ngroup);
-		if (unlikely(node->counted != 0) && node->next_taken == node->ntaken)
+		if (unlikely(node->counted != 0) && node->taken.next == node->taken.n)
 			count_values(node);
 		row = aggregate_next_row(node);
 		if (row == NULL)
@@ -956,8 +943,8 @@ aggregate_rescan(CustomScanState *css)
 	AggregateState *node = (AggregateState *) css;
 
 	node->pending = NULL;
-	node->takes = false;
-	node->ntaken = node->next_taken = 0;
+	node->taken.more = false;
+	node->taken.next = node->taken.n = 0;
 	node->ended = node->returned = false;
 	ExecClearTuple(node->agg->ss.ss_ScanTupleSlot);
 	ExecClearTuple(node->agg->ss.ps.ps_ResultTupleSlot);

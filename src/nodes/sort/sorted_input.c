@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "nodes/sort/sort_state.h"
 #include "sort/sort.h"
+#include "utils/lsyscache.h"
 
 /* The node, if it is a serial GpuSort that has sorted and returns all rows of its result; otherwise NULL. */
 static GpuSortState *
@@ -73,13 +74,13 @@ skip_merged_values(ParallelSortState *node, AttrNumber attno, uint64 *nulls)
 {
 	MergeTree  *merge = node->merge;
 	uint64		rows = 0;
-	char	   *items;
+	MinimalTuple last;
 	uint32		n;
 
-	while ((items = merge_tree_skip(merge, merge->batch, &n)) != NULL)
+	while (merge_tree_skip(merge, merge->batch, &n, &last) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		row_to_slot(node->row_slot, merge_tree_row(merge, items + (n - 1) * merge->item_bytes));
+		row_to_slot(node->row_slot, last);
 		*nulls += is_null(node->row_slot, attno);
 		rows += n;
 	}
@@ -126,23 +127,55 @@ sorted_input_peek(PlanState *ps, uint64 i, TupleTableSlot *slot)
 	result->methods->peek(result, i, slot);
 }
 
-int
-sorted_input_take(PlanState *ps, MinimalTuple *rows, bool *more)
+bool
+sorted_input_take(PlanState *ps, TakenRows *taken)
 {
 	GpuSortState *node = sorted_node(ps);
 	ParallelSortState *parallel = merging_node(ps);
-	int			n = 0;
 
 	CHECK_FOR_INTERRUPTS();
+	taken->next = taken->n = 0;
 	if (parallel != NULL)
 	{
-		*more = true;
-		while (n < RESULT_TAKE && parallel->merge->next != parallel->merge->end)
-			rows[n++] = merge_tree_next(parallel->merge);
-		return n;
+		MergeTree  *merge = parallel->merge;
+		int			n = (int) Min(RESULT_TAKE, (merge->end - merge->next) / merge->item_bytes);
+
+		if (taken->compares)
+			merge_tree_equal(merge, n, taken->equal);
+		while (taken->n < n)
+			taken->rows[taken->n++] = merge_tree_next(merge);
+		return n > 0;
 	}
-	*more = node != NULL && node->result->methods->take != NULL;
-	return *more ? node->result->methods->take(node->result, rows) : 0;
+	taken->more = node != NULL && node->result->methods->take != NULL;
+	if (taken->more)
+		taken->n = node->result->methods->take(node->result, taken->rows);
+	if (taken->compares)
+		memset(taken->equal, EQUAL_COLUMNS_LEAST, taken->n * sizeof(EqualColumns));
+	return taken->n > 0;
+}
+
+bool
+sorted_input_leads(PlanState *ps, const GroupColumns *columns)
+{
+	const CustomExecMethods *methods = IsA(ps, CustomScanState) ? ((CustomScanState *) ps)->methods : NULL;
+	const SortPlan *sort;
+
+	if (methods == &sort_node.exec)
+		sort = &((GpuSortState *) ps)->sort;
+	else if (methods == &parallel_sort_node.exec)
+		sort = &((ParallelSortState *) ps)->sort;
+	else
+		return false;
+	for (int i = 0; i < columns->n; i++)
+	{
+		const GroupColumn *column = &columns->columns[i];
+		const KeyColumn *key = &sort->keys[i];
+
+		if (i == sort->nkeys || key->attno != column->attno || key->collation != column->collation ||
+			get_opcode(get_equality_op_for_ordering_op(key->sortop, NULL)) != column->equal.fn_oid)
+			return false;
+	}
+	return true;
 }
 
 bool

@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "nodes/base/group_column.h"
 #include "nodes/execnodes.h"
 #include "sort/sort.h"
 
@@ -43,12 +44,25 @@ extern uint64 sorted_input_ahead(PlanState *ps, bool *all);
  */
 extern void sorted_input_peek(PlanState *ps, uint64 i, TupleTableSlot *slot);
 
+/* Rows that were taken from a sort at once. */
+typedef struct TakenRows
+{
+	bool		more;			/* there may be rows to take */
+	bool		compares;		/* asks for equal[] */
+	int			next;			/* the first row that is not used yet */
+	int			n;
+	MinimalTuple rows[RESULT_TAKE];
+	EqualColumns equal[RESULT_TAKE];	/* columns that a row has in common with the row before it */
+} TakenRows;
+
 /*
- * Returns at most RESULT_TAKE following rows of such a node, or of a parallel GpuSort, at once: puts their addresses
- * into rows[] and returns their number.  They stay there until the next row is asked for.
- * 0: ask the node for the next row.  *more: later calls may return rows.
+ * Takes following rows of such a node, or of a parallel GpuSort, after the node was asked for a row.  They stay
+ * until the node is asked for the next row.  False: there are none, ask the node.  Sets more.
  */
-extern int	sorted_input_take(PlanState *ps, MinimalTuple *rows, bool *more);
+extern bool sorted_input_take(PlanState *ps, TakenRows *taken);
+
+/* Are these columns the first ones by which the node sorts, with the same equality? */
+extern bool sorted_input_leads(PlanState *ps, const GroupColumns *columns);
 
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool sorted_input_stays(PlanState *ps);

@@ -13,7 +13,9 @@
  * partition's rows are stored until the next partition begins.
  *
  * A row belongs to a new partition or peer group if a column differs from that of the
- * row before (group_column.c).
+ * row before.  Rows are taken from a sort many at once, and its keys tell the first column that
+ * differs; then neither the columns are read nor, without expressions, the rows.  Where
+ * the keys do not tell, the columns are compared (group_column.c).
  *
  * The child's row is the outer tuple of the node's expressions, and the values of the
  * functions are its scan tuple: custom_scan_tlist has a column for each function.  The
@@ -25,7 +27,7 @@
  * search, and the rows before it are not read.  A lower window returns them, with NULLs for
  * its functions, as WindowAgg does.
  *
- * Memory policy: the compared columns of one row, in the query's memory context; a
+ * Memory policy: the compared columns of one row, not always the last one, in the query's memory context; a
  * partition's rows in a tuplestore of work_mem.
  */
 #include "postgres.h"
@@ -61,7 +63,12 @@ typedef struct WindowState
 	ExprState  *run_condition;	/* NULL: none */
 	ExprState  *filter;			/* the node's qual; NULL: none */
 	TupleTableSlot *values;		/* the functions' values */
-	bool		begun;			/* columns[] have a row's values */
+	bool		begun;			/* there was a row */
+	bool		evaluates;		/* there are expressions, which may read rows */
+
+	bool		takes;			/* the child is a sort whose first columns are the compared ones */
+	TakenRows	taken;
+	bool		kept;			/* columns[] have the values of the last row */
 
 	/* the run condition has failed for a row of the partition */
 	bool		skipping;		/* of the topmost window */
@@ -105,6 +112,59 @@ first_difference(WindowState *node, TupleTableSlot *row)
 		first = group_columns_first_difference(columns, columns->n, row);
 	group_columns_keep(columns, row, first);
 	return first;
+}
+
+/* Keeps the values of the last row, which was taken, if that was not done. */
+static void
+keep_last_taken(WindowState *node)
+{
+	TupleTableSlot *row = outerPlanState(node)->ps_ResultTupleSlot;
+
+	if (node->kept)
+		return;
+	row_to_slot(row, node->taken.rows[node->taken.next - 1]);
+	slot_getsomeattrs(row, node->columns->last_attno);
+	group_columns_keep(node->columns, row, 0);
+	node->kept = true;
+}
+
+/* Takes the next rows of the sort; false if the next row must be asked for. */
+static pg_noinline bool
+take_rows(WindowState *node)
+{
+	keep_last_taken(node);
+	return node->begun && sorted_input_take(outerPlanState(node), &node->taken);
+}
+
+/* The next row; sets *first to first_difference() of it.  Without expressions its slot may have another row. */
+static pg_attribute_always_inline TupleTableSlot *
+next_compared_row(WindowState *node, int *first)
+{
+	PlanState  *outer = outerPlanState(node);
+	TakenRows  *taken = &node->taken;
+	TupleTableSlot *row = outer->ps_ResultTupleSlot;
+	bool		compare;
+
+	if (taken->next == taken->n && !(taken->more && take_rows(node)))
+	{
+		row = ExecProcNode(outer);
+		if (!TupIsNull(row))
+			*first = first_difference(node, row);
+		return row;
+	}
+	if (unlikely(outer->instrument != NULL))
+		outer->instrument->tuplecount++;
+	*first = Min(taken->equal[taken->next] & ~EQUAL_COLUMNS_LEAST, node->columns->n);
+	compare = *first < node->columns->n && (taken->equal[taken->next] & EQUAL_COLUMNS_LEAST) != 0;
+	if (compare)
+		keep_last_taken(node);
+	if (compare || node->evaluates)
+		row_to_slot(row, taken->rows[taken->next]);
+	taken->next++;
+	if (compare)
+		*first = first_difference(node, row);
+	node->kept = compare;
+	return row;
 }
 
 /* ------------------------------------------------------------------------
@@ -168,6 +228,7 @@ jump(WindowState *node)
 	bool		all;
 	int64		rows = sorted_input_ahead(outerPlanState(node), &all);
 
+	keep_last_taken(node);
 	if (rows > 0)
 	{
 		rows = count_same_ahead(node, rows, node->window->partNumCols);
@@ -287,12 +348,11 @@ set_nulls(WindowState *node, bool nulls)
 	memset(node->values->tts_isnull, nulls, node->nfunctions * sizeof(bool));
 }
 
-/* Advances the counters to the child's row. */
+/* Advances the counters to the child's row, which differs from the row before first in this column. */
 static pg_attribute_always_inline void
-count_row(WindowState *node, TupleTableSlot *row, bool needs_ahead)
+count_row(WindowState *node, int first, bool needs_ahead)
 {
 	int64	   *counters = node->counters;
-	int			first = first_difference(node, row);
 
 	if (unlikely(!node->begun) || first < node->window->partNumCols)
 	{
@@ -358,19 +418,23 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 	{
 		TupleTableSlot *row;
 		TupleTableSlot *result;
+		int			first = 0;
 
 		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		row = needs_ahead ? next_row_with_ahead(node) : ExecProcNode(outerPlanState(pstate));
+		if (node->evaluates)
+			ResetExprContext(econtext);
+		row = needs_ahead ? next_row_with_ahead(node) : next_compared_row(node, &first);
 		if (TupIsNull(row))
 		{
 			node->ended = true;
 			break;
 		}
-		count_row(node, row, needs_ahead);
+		if (needs_ahead)
+			first = first_difference(node, row);
+		count_row(node, first, needs_ahead);
 		if (node->skipping)
 		{
-			if (++node->skipped >= SKIP_ONE_BY_ONE)
+			if (++node->skipped >= SKIP_ONE_BY_ONE && node->taken.next == node->taken.n)
 				jump(node);
 			continue;
 		}
@@ -459,6 +523,17 @@ create_columns(const WindowState *node, int norder)
 	return columns;
 }
 
+/* No row was read. */
+static void
+begin_rows(WindowState *node)
+{
+	node->begun = node->skipping = node->ended = node->nulls = false;
+	set_nulls(node, false);
+	node->taken.more = node->takes;
+	node->taken.next = node->taken.n = 0;
+	node->kept = true;
+}
+
 static void
 window_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -485,10 +560,13 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	}
 	node->run_condition = ExecInitQual(cscan->custom_exprs, &css->ss.ps);
 	node->filter = css->ss.ps.qual;
+	node->evaluates = css->ss.ps.ps_ProjInfo != NULL || node->run_condition != NULL || node->filter != NULL;
+	node->takes = !node->needs_ahead && sorted_input_leads(outerPlanState(node), node->columns);
+	node->taken.compares = true;
 
 	node->values = css->ss.ss_ScanTupleSlot;
-	set_nulls(node, false);
 	ExecStoreVirtualTuple(node->values);
+	begin_rows(node);
 	css->ss.ps.ExecProcNode = node->needs_ahead ? window_exec_with_ahead : window_exec;
 }
 
@@ -508,8 +586,7 @@ window_rescan(CustomScanState *css)
 	WindowState *node = (WindowState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	node->begun = node->skipping = node->ended = node->nulls = false;
-	set_nulls(node, false);
+	begin_rows(node);
 	node->pending = NULL;
 	if (node->store != NULL)
 	{
