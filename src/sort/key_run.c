@@ -20,25 +20,13 @@
 /* Stands where a block has its width. */
 #define SECTION_MARK	((uint8) 0xff)
 
-/* A column of a section's keys, see LayoutColumn. */
-typedef struct SectionColumn
-{
-	uint64		base;
-	uint64		add;
-	uint64		null_low;		/* null_value */
-	uint64		null_high;
-	int32		bits;
-	int32		nulls;			/* 1: the column has NULLs */
-} SectionColumn;
-
 /* The head of a section, behind its mark. */
 typedef struct SectionHead
 {
-	uint64		first_low;		/* the first key */
-	uint64		first_high;
-	int32		total_bits;
-	int32		ncols;
-	SectionColumn cols[KEY_RUN_COLUMNS];
+	Key128		first;			/* the first key */
+	int			total_bits;
+	int			ncols;
+	LayoutColumn cols[KEY_RUN_COLUMNS];
 } SectionHead;
 
 /* Bytes of a section's mark and head. */
@@ -49,17 +37,6 @@ typedef struct SectionHead
 
 StaticAssertDecl(RUN_BLOCK_ROOM >= BLOCK_MAX + KEY_DELTA_SLACK, "a writer's buffer has no room for a block");
 StaticAssertDecl(SECTION_SIZE <= BLOCK_MAX, "a reader's buffer has no room for the head of a section");
-
-static void
-section_column(SectionColumn *to, const LayoutColumn *lc)
-{
-	to->base = lc->base;
-	to->add = lc->add;
-	to->null_low = (uint64) lc->null_value;
-	to->null_high = (uint64) (lc->null_value >> 64);
-	to->bits = lc->bits;
-	to->nulls = lc->nulls;
-}
 
 /* ---- Writing ---- */
 
@@ -75,28 +52,16 @@ key_run_writer_begin(KeyRunWriter *keys, RunWriter *writer, const KeyLayout *lay
 	keys->last = 0;
 }
 
-/* Makes the head of a section with this layout. */
-static void
-make_head(SectionHead *head, const KeyLayout *layout)
-{
-	Assert(layout->ncols <= KEY_RUN_COLUMNS);
-	memset(head, 0, sizeof(*head));
-	head->total_bits = layout->total_bits;
-	head->ncols = layout->ncols;
-	for (int c = 0; c < head->ncols; c++)
-		section_column(&head->cols[c], &layout->cols[c]);
-}
-
 /* Writes the head of the section, whose first key is known. */
 static void
 begin_section(KeyRunWriter *keys, Key128 first)
 {
-	SectionHead head;
+	const KeyLayout *layout = keys->layout;
 	char	   *out = run_writer_room(keys->writer);
+	SectionHead head = {.first = first, .total_bits = layout->total_bits, .ncols = layout->ncols};
 
-	make_head(&head, keys->layout);
-	head.first_low = (uint64) first;
-	head.first_high = (uint64) (first >> 64);
+	Assert(layout->ncols <= KEY_RUN_COLUMNS);
+	memcpy(head.cols, layout->cols, layout->ncols * sizeof(LayoutColumn));
 	*out = (char) SECTION_MARK;
 	memcpy(out + 1, &head, sizeof(head));
 	run_writer_block(keys->writer, out + SECTION_SIZE, 0);
@@ -165,11 +130,11 @@ low_bits(int bits)
 }
 
 /*
- * Makes the translation of a section's keys to the layout.  Sums wrap around: a section that
- * a GPU has sorted may have room for more values than the layout, but its values fit.
+ * Sums wrap around: a section that a GPU has sorted may have room for more values than the layout,
+ * but its values fit.
  */
-static void
-translation_init(KeyTranslation *t, const SectionHead *head, const KeyLayout *layout)
+void
+key_translation_begin(KeyTranslation *t, const LayoutColumn *cols, const KeyLayout *layout)
 {
 	int			from = 0;
 	int			to = 0;
@@ -179,18 +144,17 @@ translation_init(KeyTranslation *t, const SectionHead *head, const KeyLayout *la
 	t->add = 0;
 	for (int c = layout->ncols - 1; c >= 0; c--)
 	{
-		const SectionColumn *old = &head->cols[c];
-		SectionColumn new;
+		const LayoutColumn *old = &cols[c];
+		const LayoutColumn *new = &layout->cols[c];
 		KeyMove    *move = &t->moves[t->nmoves];
 		Key128		add;
 
-		section_column(&new, &layout->cols[c]);
 		/* a column without bits has one value, or only NULLs */
 		if (old->nulls && old->bits == 0)
-			t->add += ((Key128) new.null_high << 64 | new.null_low) << to;
+			t->add += new->null_value << to;
 		else
 		{
-			add = (Key128) old->base - new.base + new.add - old->add;
+			add = (Key128) old->base - new->base + new->add - old->add;
 			t->add += add << to;
 			if (old->bits > 0)
 			{
@@ -198,26 +162,17 @@ translation_init(KeyTranslation *t, const SectionHead *head, const KeyLayout *la
 				move->to = to;
 				move->mask = low_bits(old->bits);
 				move->nulls = old->nulls;
-				move->null_from = (Key128) old->null_high << 64 | old->null_low;
-				move->null_to = (((Key128) new.null_high << 64 | new.null_low) - add) << to;
+				move->null_from = old->null_value;
+				move->null_to = (new->null_value - add) << to;
 				moved |= from != to || (old->nulls && move->null_from << to != move->null_to);
 				t->nmoves++;
 			}
 		}
 		from += old->bits;
-		to += new.bits;
+		to += new->bits;
 	}
 	if (!moved)
 		t->nmoves = 0;
-}
-
-void
-key_translation_begin(KeyTranslation *t, const KeyLayout *from, const KeyLayout *to)
-{
-	SectionHead head;
-
-	make_head(&head, from);
-	translation_init(t, &head, to);
 }
 
 /* Translates n keys. */
@@ -330,9 +285,9 @@ read_section(KeyRunReader *reader)
 	}
 	if (head.total_bits != bits || bits > 128)
 		run_is_corrupt();
-	translation_init(&reader->translation, &head, reader->layout);
+	key_translation_begin(&reader->translation, head.cols, reader->layout);
 	reader->wide = head.total_bits > 64;
-	reader->last = (Key128) head.first_high << 64 | head.first_low;
+	reader->last = head.first;
 }
 
 /* Decodes the block at pos, whose keys are to be returned in 128 bits; returns their number. */

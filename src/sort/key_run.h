@@ -60,8 +60,8 @@ typedef struct KeyTranslation
 	KeyMove		moves[KEY_RUN_COLUMNS];
 } KeyTranslation;
 
-/* Begins a translation of keys of one layout to another, which has room for all of their values. */
-extern void key_translation_begin(KeyTranslation *t, const KeyLayout *from, const KeyLayout *to);
+/* Begins a translation of keys of these columns to a layout that has room for all of their values. */
+extern void key_translation_begin(KeyTranslation *t, const LayoutColumn *cols, const KeyLayout *layout);
 
 /* Translates up to KEY_DELTA_BLOCK keys in place.  key_translate128() if either layout has more than 64 bits. */
 extern void key_translate64(const KeyTranslation *t, uint64 *keys, size_t n);

@@ -29,7 +29,7 @@ key_taker_create(SortResult *result, const KeyLayout *layout)
 
 	/* a result without rows has no layout */
 	Assert(result->methods->take_keys != NULL && reader->layout.ncols > 0 && !reader->rids);
-	key_translation_begin(&taker->translation, &reader->layout, layout);
+	key_translation_begin(&taker->translation, reader->layout.cols, layout);
 	taker->result = result;
 	taker->format = reader->format;
 	taker->wide = layout->total_bits > 64;
