@@ -44,7 +44,7 @@ typedef struct SortOffload
 							  OffloadRefusal *refusal);
 } SortOffload;
 
-/* The implementation, which src/gpu sets; before, one that refuses all sorts. */
+/* The implementation, which src/gpu sets before the first sort. */
 extern const SortOffload *sort_offload;
 
 #endif							/* GPUSORT_SORT_OFFLOAD_H */

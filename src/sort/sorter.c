@@ -88,6 +88,8 @@ static const SorterState next_state[SORTER_STATES][SORTER_EVENTS] = {
 	[SORTER_FAILED] = {[EVENT_ENDED] = SORTER_ENDED}
 };
 
+const SortOffload *sort_offload;
+
 typedef struct SorterData
 {
 	Sorter		base;
