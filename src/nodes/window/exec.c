@@ -228,7 +228,6 @@ jump(WindowState *node)
 	bool		all;
 	int64		rows = sorted_input_ahead(outerPlanState(node), &all);
 
-	keep_last_taken(node);
 	if (rows > 0)
 	{
 		rows = count_same_ahead(node, rows, node->window->partNumCols);
@@ -434,7 +433,7 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 		count_row(node, first, needs_ahead);
 		if (node->skipping)
 		{
-			if (++node->skipped >= SKIP_ONE_BY_ONE && node->taken.next == node->taken.n)
+			if (++node->skipped >= SKIP_ONE_BY_ONE)
 				jump(node);
 			continue;
 		}
@@ -561,7 +560,9 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	node->run_condition = ExecInitQual(cscan->custom_exprs, &css->ss.ps);
 	node->filter = css->ss.ps.qual;
 	node->evaluates = css->ss.ps.ps_ProjInfo != NULL || node->run_condition != NULL || node->filter != NULL;
-	node->takes = !node->needs_ahead && sorted_input_leads(outerPlanState(node), node->columns);
+	/* jump() skips rows that were not taken */
+	node->takes = !node->needs_ahead && node->run_condition == NULL &&
+		sorted_input_leads(outerPlanState(node), node->columns);
 	node->taken.compares = true;
 
 	node->values = css->ss.ss_ScanTupleSlot;
