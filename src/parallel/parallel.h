@@ -301,6 +301,8 @@ typedef struct SortCostFacts
 								 * dropped; otherwise 0 */
 	bool		in_order;		/* the input is in order or in reverse order */
 	bool		keys_only;		/* a serial sort makes the rows of their keys */
+	bool		compares;		/* a node above compares rows by the merge's keys, if
+								 * there is a merge */
 	const KeyColumn *keys;
 	int			nkeys;
 } SortCostFacts;

@@ -72,6 +72,8 @@
 #define RESOLVE_NS				5.0 /* compare a row's key with the next */
 #define CHECK_GROUP_NS			10.0	/* check key and group of a row
 										 * without duplicates */
+#define COMPARE_COLUMN_NS		15.0	/* read a column and compare it with the
+										 * row before: a merge's keys tell it */
 #define DEVICE_SETUP_US			5000.0	/* job's memory, barrier */
 
 /* Upper limit of the row count that the router is asked about */
@@ -434,6 +436,8 @@ cost_of_device(const SortCostFacts *facts, int workers, bool forced, bool presen
 		row_ns += RESOLVE_NS;
 	if (gpu.gpu.drop)
 		row_ns += CHECK_GROUP_NS;
+	if (facts->compares)
+		row_ns += facts->nkeys * COMPARE_COLUMN_NS;
 	gpu_copy_ns(&gpu, &up_ns, &down_ns);
 	/* copies overlap with taking and returning rows: the slower one counts */
 	bus_ns = facts->row_bytes * up_ns;

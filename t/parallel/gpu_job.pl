@@ -68,6 +68,16 @@ sub same_rows
 		"$name: rows");
 }
 
+# a window reads its groups off the keys of a merge, which rows of a device do not have: 15 ns a row and column
+sub device_rows_ms
+{
+	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug1; SET gpusort.plan_grouping = on;
+		$explain $_[0]");
+	return $err =~ /with a GPU in [\d.]+ and ([\d.]+) ms/ ? $1 : diag("$out\n$err");
+}
+cmp_ok(device_rows_ms('SELECT rank() OVER (PARTITION BY k ORDER BY f) FROM t') -
+	device_rows_ms('SELECT k, f FROM t ORDER BY k, f'), '>', 1.5, 'a window prefers a merge');
+
 # EXPLAIN
 my $plan = $node->safe_psql('postgres', "$explain SELECT * FROM t ORDER BY k");
 my $how = qr/Sort Method: gpu radix  Memory: \d+kB\n  Sort Route: gpu radix: .*60000 rows.*\n  Sort Phases: .*\n/;

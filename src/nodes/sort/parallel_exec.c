@@ -230,6 +230,7 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	facts.keys = node->sort.keys;
 	facts.nkeys = node->sort.nkeys;
 	facts.keys_only = node->keys_only;
+	facts.compares = node->compares;
 	if (node->partial->spec.distinct > 0)
 		facts.groups = node->partial->spec.groups > 0 ? node->partial->spec.groups : facts.rows;
 

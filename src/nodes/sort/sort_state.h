@@ -54,6 +54,7 @@ typedef struct ParallelSortState
 	bool		resumes;		/* the sort runs again: rows that were returned
 								 * before are skipped */
 	bool		keys_only;		/* rows can be made of their keys */
+	bool		compares;		/* TakenRows.equal is asked for */
 	bool		filters;		/* this phase's rows pass the filter */
 	DistinctFilter *filter;		/* NULL until it is needed */
 	TupleTableSlot *row_slot;	/* a row before projection */

@@ -155,7 +155,7 @@ sorted_input_take(PlanState *ps, TakenRows *taken)
 }
 
 bool
-sorted_input_leads(PlanState *ps, const GroupColumns *columns)
+sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 {
 	const CustomExecMethods *methods = IsA(ps, CustomScanState) ? ((CustomScanState *) ps)->methods : NULL;
 	const SortPlan *sort;
@@ -175,6 +175,8 @@ sorted_input_leads(PlanState *ps, const GroupColumns *columns)
 			get_opcode(get_equality_op_for_ordering_op(key->sortop, NULL)) != column->equal.fn_oid)
 			return false;
 	}
+	if (methods == &parallel_sort_node.exec)
+		((ParallelSortState *) ps)->compares = true;
 	return true;
 }
 

@@ -61,8 +61,11 @@ typedef struct TakenRows
  */
 extern bool sorted_input_take(PlanState *ps, TakenRows *taken);
 
-/* Are these columns the first ones by which the node sorts, with the same equality? */
-extern bool sorted_input_leads(PlanState *ps, const GroupColumns *columns);
+/*
+ * Are these columns the first ones by which the node sorts, with the same equality?  Then rows that are
+ * taken from it are to have equal[].  Called before the node's first row.
+ */
+extern bool sorted_input_compares(PlanState *ps, const GroupColumns *columns);
 
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool sorted_input_stays(PlanState *ps);

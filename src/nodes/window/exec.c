@@ -562,7 +562,7 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	node->evaluates = css->ss.ps.ps_ProjInfo != NULL || node->run_condition != NULL || node->filter != NULL;
 	/* jump() skips rows that were not taken */
 	node->takes = !node->needs_ahead && node->run_condition == NULL &&
-		sorted_input_leads(outerPlanState(node), node->columns);
+		sorted_input_compares(outerPlanState(node), node->columns);
 	node->taken.compares = true;
 
 	node->values = css->ss.ss_ScanTupleSlot;
