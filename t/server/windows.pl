@@ -111,5 +111,12 @@ ok($seen{parallel}, 'some were above a parallel sort');
 fails_like($node, 'SELECT 1 / (50 - row_number() OVER (ORDER BY id)) FROM w', qr/division by zero/, 'an error');
 is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT row_number() OVER (ORDER BY i, id) FROM w; '
 	. 'FETCH 3 FROM c; COMMIT'), "1\n2\n3", 'a cursor');
+
+# an order by bytes, whose operator class has the equality of a collation that ignores case
+my $bytes = 'SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off; '
+  . 'SELECT max(r), sum(r) FROM (SELECT rank() OVER (ORDER BY s USING ~<~) AS r FROM bytes) q';
+$node->safe_psql('postgres', "CREATE TABLE bytes AS SELECT (ARRAY['A', 'a'])[1 + i % 2] COLLATE loose AS s "
+	. 'FROM generate_series(1, 3000) i; ALTER TABLE bytes SET (parallel_workers = 2); ANALYZE bytes');
+is($node->safe_psql('postgres', $bytes), '1|3000', 'an order finer than its equality');
 $node->stop;
 done_testing();
