@@ -34,4 +34,10 @@ extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
  */
 extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
+/*
+ * Does the order tell values apart that its equality operator finds equal?  ~<~ compares bytes, and
+ * its operator class has the equality of a collation, which may ignore case.
+ */
+extern bool key_orders_finer(const KeyColumn *key);
+
 #endif							/* GPUSORT_KEY_KEY_COLUMN_H */

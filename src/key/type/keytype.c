@@ -203,6 +203,13 @@ key_sorts_strings(const KeyColumn *key, KeyKind *kind)
 	return found != NULL;
 }
 
+bool
+key_orders_finer(const KeyColumn *key)
+{
+	return (key->kind == KEY_TEXT || key->kind == KEY_BPCHAR) && OidIsValid(key->collation) &&
+		!get_collation_isdeterministic(key->collation);
+}
+
 /* ------------------------------------------------------------------------
  * Key makers
  *

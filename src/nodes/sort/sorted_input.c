@@ -154,17 +154,6 @@ sorted_input_take(PlanState *ps, TakenRows *taken)
 	return taken->n > 0;
 }
 
-/*
- * Does the sort tell values apart that its equality operator finds equal?  ~<~ compares bytes, and its
- * operator class has the equality of a collation, which may ignore case.
- */
-static bool
-orders_finer(const KeyColumn *key)
-{
-	return (key->kind == KEY_TEXT || key->kind == KEY_BPCHAR) && OidIsValid(key->collation) &&
-		!get_collation_isdeterministic(key->collation);
-}
-
 bool
 sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 {
@@ -183,7 +172,7 @@ sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 		const KeyColumn *key = &sort->keys[i];
 
 		if (i == sort->nkeys || key->attno != column->attno || key->collation != column->collation ||
-			orders_finer(key) ||
+			key_orders_finer(key) ||
 			get_opcode(get_equality_op_for_ordering_op(key->sortop, NULL)) != column->equal.fn_oid)
 			return false;
 	}
