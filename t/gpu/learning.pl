@@ -136,8 +136,10 @@ measured_is('up|down', '7', 'the new device is measured');
 fake_device_is('COPY_TIMES=5', 'LACKS=2', 'MEMORY=16384');
 $process = kill_device_process($node, 'no gpu_bucket');
 next_device_process($node, $process, 'no gpu_bucket');
+# the figures of the device before stay until the new one is open
 ok($node->poll_query_until('postgres',
-	"SELECT bool_or(round(measured) = 5) FROM gpusort_device_model() WHERE part = 'up'"), 'no gpu_bucket: the bus');
+	"SELECT bool_or(part = 'up' AND round(measured) = 5) AND count(measured) FILTER (WHERE part ~ '^sort') = 0 "
+	. 'FROM gpusort_device_model()'), 'no gpu_bucket: the bus, and no sort');
 measured_is('up|down', '5', 'no gpu_bucket: both directions');
 is($node->safe_psql('postgres', "SELECT count(measured) FROM gpusort_device_model() WHERE part ~ '^sort'"), '0',
 	'no gpu_bucket: no sort is measured');

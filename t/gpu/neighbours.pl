@@ -122,21 +122,6 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	is($s->query('SELECT 1'), "150000\n1", 'all rows');
 	$s->quit;
 
-	# keys that are sent while rows come in; a chunk has room for 200,000 keys
-	value("CREATE TABLE k AS SELECT i AS id, mix(i) % 90000 AS k FROM generate_series(1, 500000) i; ANALYZE k; "
-		. "UPDATE pg_class SET reltuples = 1e8 WHERE relname = 'k'");
-	$s = new_session($node);
-	gate_shut();
-	begin_query($s, "SET work_mem = '512MB'; SET gpusort.algorithm = gpu_bucket; SELECT count(*), sum(g - id) FROM "
-		. "(SELECT * FROM (SELECT id, k, gate(id, 490000) AS g FROM k OFFSET 0) q0 ORDER BY k OFFSET 0) q");
-	gate_reached($node, 'high, keys');
-	$used = value("SELECT sum(memory_used) $devices");
-	cmp_ok($used, '>', 1_000_000, 'the keys are on the device');
-	cmp_ok($used, '<', 64_000_000, "an estimate of a hundred million rows holds $used bytes for their keys");
-	gate_open();
-	is($s->query('SELECT 1'), "500000|0\n1", 'all rows');
-	$s->quit;
-
 	# a session's share of the memory is exhausted: the rows on the device become a run
 	is(value("$mem SET gpusort.device_share = 4; SELECT result FROM check_sort('SELECT id, k, pad FROM few ORDER BY "
 		. "k, id')"), 'same', 'a small share: rows');
