@@ -35,9 +35,11 @@ extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
 /*
- * Does the order tell values apart that its equality operator finds equal?  ~<~ compares bytes, and
- * its operator class has the equality of a collation, which may ignore case.
+ * Does the order find those values equal that its equality operator finds equal?  With a nondeterministic
+ * collation that is known of the default operator classes of strings only: ~<~ compares bytes, and its
+ * operator class has the equality of the collation; citext compares by the collation, and its equality is
+ * that of bytes.  Then equal values need not be neighbours.
  */
-extern bool key_orders_finer(const KeyColumn *key);
+extern bool key_orders_by_equality(const KeyColumn *key);
 
 #endif							/* GPUSORT_KEY_KEY_COLUMN_H */

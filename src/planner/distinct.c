@@ -45,7 +45,7 @@ compares_key(const NeighbourColumns *node, const KeyColumn *key, AttrNumber attn
 	for (int i = 0; i < node->n; i++)
 	{
 		if (node->columns[i] == attno)
-			return node->collations[i] == key->collation && !key_orders_finer(key) &&
+			return node->collations[i] == key->collation && key_orders_by_equality(key) &&
 				node->operators[i] == get_equality_op_for_ordering_op(key->sortop, NULL);
 	}
 	return false;

@@ -248,6 +248,12 @@ replace_incremental_sort(IncrementalSort *incremental, NodeContext context)
 {
 	KeyColumn  *keys = replaceable_keys(&incremental->sort, context);
 
+	/* rows that are equal in the prefix are not sorted by it again */
+	for (int i = 0; keys != NULL && i < incremental->nPresortedCols; i++)
+	{
+		if (!key_orders_by_equality(&keys[i]))
+			return &incremental->sort.plan;
+	}
 	return keys != NULL ? incremental_plan_make(incremental, keys, context.limit) : &incremental->sort.plan;
 }
 

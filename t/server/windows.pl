@@ -118,5 +118,34 @@ my $bytes = 'SET max_parallel_workers_per_gather = 2; SET parallel_leader_partic
 $node->safe_psql('postgres', "CREATE TABLE bytes AS SELECT (ARRAY['A', 'a'])[1 + i % 2] COLLATE loose AS s "
 	. 'FROM generate_series(1, 3000) i; ALTER TABLE bytes SET (parallel_workers = 2); ANALYZE bytes');
 is($node->safe_psql('postgres', $bytes), '1|3000', 'an order finer than its equality');
+
+# Equal values that are not neighbours are no group, and a group's rows are sorted in each of its spellings.  Also
+# citext, whose order is that of the collation, and whose equality is that of bytes.
+$node->safe_psql('postgres', <<SQL);
+CREATE EXTENSION citext;
+CREATE COLLATION looser (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+CREATE TABLE spelled AS SELECT (ARRAY['A', 'A', 'B', 'a', 'a', 'a', 'a', 'A', 'a', 'b'])[1 + i % 10] COLLATE loose AS s,
+	(ARRAY['e', 'é', 'e', 'f'])[1 + i % 4]::citext COLLATE looser AS c, i, i / 10 % 5 AS v
+	FROM generate_series(0, 9999) i WHERE i % 10 <> 2 OR i % 100 = 2;
+ANALYZE spelled;
+SQL
+for my $query (
+	'SELECT cume_dist() OVER (ORDER BY s USING ~<~), s FROM spelled',
+	'SELECT * FROM (SELECT s, row_number() OVER (PARTITION BY s ORDER BY s USING ~<~) AS n FROM spelled) q WHERE n < 4',
+	'SELECT s, count(DISTINCT v) FROM spelled WHERE i % 10 IN (0, 3) GROUP BY s ORDER BY s USING ~<~',
+	'SELECT array_agg(DISTINCT s ORDER BY s USING ~<~) FROM spelled WHERE i % 10 IN (0, 3)',
+	'SELECT mode() WITHIN GROUP (ORDER BY s USING ~<~) FROM spelled WHERE i % 10 IN (0, 3, 5)',
+	'SELECT * FROM (SELECT s, i FROM spelled WHERE i < 20 AND i % 10 IN (0, 3) ORDER BY s USING ~<~ OFFSET 0) q '
+	. 'ORDER BY s USING ~<~, i',
+	'SELECT DISTINCT ON (c) c, i FROM spelled WHERE i < 20 ORDER BY c, i')
+{
+	my $order = $query =~ /OVER/ ? 'r COLLATE "C"' : 'n';
+	my $sort = $query =~ /OFFSET/ ? 'off' : 'on';
+	my $rows = "SET enable_hashagg = off; SET enable_sort = $sort; SET gpusort.min_rows = 0; "
+	  . "SET max_parallel_workers_per_gather = 0; SELECT md5(string_agg(r, ' ' ORDER BY $order)) FROM "
+	  . "(SELECT r::text, row_number() OVER () AS n FROM ($query) r) q";
+
+	is($node->safe_psql('postgres', $rows), $node->safe_psql('postgres', "SET gpusort.enable = off; $rows"), $query);
+}
 $node->stop;
 done_testing();

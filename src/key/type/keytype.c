@@ -204,10 +204,12 @@ key_sorts_strings(const KeyColumn *key, KeyKind *kind)
 }
 
 bool
-key_orders_finer(const KeyColumn *key)
+key_orders_by_equality(const KeyColumn *key)
 {
-	return (key->kind == KEY_TEXT || key->kind == KEY_BPCHAR) && OidIsValid(key->collation) &&
-		!get_collation_isdeterministic(key->collation);
+	KeyKind		kind;
+
+	return !OidIsValid(key->collation) || get_collation_isdeterministic(key->collation) ||
+		key_sorts_strings(key, &kind);
 }
 
 /* ------------------------------------------------------------------------

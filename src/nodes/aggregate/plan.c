@@ -519,7 +519,7 @@ key_is_sortable(const OrderColumn *column)
 	KeyColumn	key = {.sortop = column->sortop,.collation = column->collation,.nulls_first = column->nulls_first};
 	const char *why;
 
-	return key_type_lookup(&key, exprType((Node *) column->expr), &why);
+	return key_type_lookup(&key, exprType((Node *) column->expr), &why) && key_orders_by_equality(&key);
 }
 
 /* A copy of an array of used bytes, with room for size bytes. */
@@ -650,7 +650,7 @@ group_column(const Agg *agg, AttrNumber attno)
 	return -1;
 }
 
-/* Are the first n keys the columns of the groups, and then those of the order? */
+/* Are the first n keys the columns of the groups, and then those of the order?  Each orders by its equality. */
 static bool
 keys_lead(const Agg *agg, const Aggregates *all, const KeyColumn *keys, int n)
 {
@@ -659,6 +659,9 @@ keys_lead(const Agg *agg, const Aggregates *all, const KeyColumn *keys, int n)
 		const KeyColumn *key = &keys[i];
 		const OrderColumn *column = i < agg->numCols ? NULL : &all->order[i - agg->numCols];
 
+		/* a group may have two sections of one spelling each, or a value twice */
+		if (!key_orders_by_equality(key))
+			return false;
 		if (column == NULL ? group_column(agg, key->attno) < 0 :
 			(!IsA(column->expr, Var) || ((Var *) column->expr)->varattno != key->attno ||
 			 key->sortop != column->sortop || key->collation != column->collation ||
@@ -747,7 +750,7 @@ order_refusal(const Aggregates *all)
 	for (int i = 0; i < all->norder; i++)
 	{
 		if (!key_is_sortable(&all->order[i]))
-			return "gpusort cannot sort a column";
+			return "gpusort cannot sort a column, or not by its equality";
 	}
 	return NULL;
 }

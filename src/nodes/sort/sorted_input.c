@@ -154,17 +154,36 @@ sorted_input_take(PlanState *ps, TakenRows *taken)
 	return taken->n > 0;
 }
 
+/* The sort of a GpuSort, serial or parallel; NULL: another node. */
+static const SortPlan *
+sort_plan_of(const PlanState *ps)
+{
+	const CustomExecMethods *methods = IsA(ps, CustomScanState) ? ((const CustomScanState *) ps)->methods : NULL;
+
+	if (methods == &sort_node.exec)
+		return &((const GpuSortState *) ps)->sort;
+	return methods == &parallel_sort_node.exec ? &((const ParallelSortState *) ps)->sort : NULL;
+}
+
+bool
+sorted_input_groups(PlanState *ps)
+{
+	const SortPlan *sort = sort_plan_of(ps);
+
+	for (int i = 0; sort != NULL && i < sort->nkeys; i++)
+	{
+		if (!key_orders_by_equality(&sort->keys[i]))
+			return false;
+	}
+	return sort != NULL;
+}
+
 bool
 sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 {
-	const CustomExecMethods *methods = IsA(ps, CustomScanState) ? ((CustomScanState *) ps)->methods : NULL;
-	const SortPlan *sort;
+	const SortPlan *sort = sort_plan_of(ps);
 
-	if (methods == &sort_node.exec)
-		sort = &((GpuSortState *) ps)->sort;
-	else if (methods == &parallel_sort_node.exec)
-		sort = &((ParallelSortState *) ps)->sort;
-	else
+	if (sort == NULL)
 		return false;
 	for (int i = 0; i < columns->n; i++)
 	{
@@ -172,11 +191,11 @@ sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 		const KeyColumn *key = &sort->keys[i];
 
 		if (i == sort->nkeys || key->attno != column->attno || key->collation != column->collation ||
-			key_orders_finer(key) ||
+			!key_orders_by_equality(key) ||
 			get_opcode(get_equality_op_for_ordering_op(key->sortop, NULL)) != column->equal.fn_oid)
 			return false;
 	}
-	if (methods == &parallel_sort_node.exec)
+	if (((CustomScanState *) ps)->methods == &parallel_sort_node.exec)
 		((ParallelSortState *) ps)->compares = true;
 	return true;
 }

@@ -67,6 +67,9 @@ extern bool sorted_input_take(PlanState *ps, TakenRows *taken);
  */
 extern bool sorted_input_compares(PlanState *ps, const GroupColumns *columns);
 
+/* Is the node a GpuSort whose rows that are equal in the first sort columns all follow each other? */
+extern bool sorted_input_groups(PlanState *ps);
+
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool sorted_input_stays(PlanState *ps);
 

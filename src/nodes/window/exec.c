@@ -69,6 +69,7 @@ typedef struct WindowState
 	bool		takes;			/* the child is a sort whose first columns are the compared ones */
 	TakenRows	taken;
 	bool		kept;			/* columns[] have the values of the last row */
+	bool		searches;		/* rows of a partition or peer group all follow each other */
 
 	/* the run condition has failed for a row of the partition */
 	bool		skipping;		/* of the topmost window */
@@ -299,8 +300,8 @@ next_row_with_ahead(WindowState *node)
 		if (TupIsNull(row))
 			return row;
 		(void) sorted_input_ahead(outerPlanState(node), &all);
-		node->ahead = all ? AHEAD_IN_SORT : AHEAD_STORED;
-		if (all)
+		node->ahead = all && node->searches ? AHEAD_IN_SORT : AHEAD_STORED;
+		if (node->ahead == AHEAD_IN_SORT)
 			return row;
 		node->pending = row;
 	}
@@ -433,7 +434,7 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 		count_row(node, first, needs_ahead);
 		if (node->skipping)
 		{
-			if (++node->skipped >= SKIP_ONE_BY_ONE)
+			if (++node->skipped >= SKIP_ONE_BY_ONE && node->searches)
 				jump(node);
 			continue;
 		}
@@ -560,6 +561,7 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	node->run_condition = ExecInitQual(cscan->custom_exprs, &css->ss.ps);
 	node->filter = css->ss.ps.qual;
 	node->evaluates = css->ss.ps.ps_ProjInfo != NULL || node->run_condition != NULL || node->filter != NULL;
+	node->searches = sorted_input_groups(outerPlanState(node));
 	/* jump() skips rows that were not taken */
 	node->takes = !node->needs_ahead && node->run_condition == NULL &&
 		sorted_input_compares(outerPlanState(node), node->columns);
