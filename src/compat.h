@@ -57,15 +57,16 @@ compat_explain_tables(const ExplainState *es)
 
 /*
  * From 18 on EXPLAIN shows a node as disabled if its disabled_nodes exceeds that of its
- * children.  It looks for a CustomScan's children in custom_plans, but our child is in
- * lefttree only, because copyObject() would copy it twice.  So the count is corrected.
+ * children.  It looks for a CustomScan's children in custom_plans, but ours are in lefttree
+ * and righttree only, because copyObject() would copy them twice.  So the count is corrected.
  */
 #include "nodes/plannodes.h"
 static inline void
 compat_count_disabled(CustomScan *cscan)
 {
 #if PG_VERSION_NUM >= 180000
-	int			disabled = outerPlan(cscan)->disabled_nodes;
+	int			disabled = outerPlan(cscan)->disabled_nodes +
+		(innerPlan(cscan) != NULL ? innerPlan(cscan)->disabled_nodes : 0);
 
 	if (disabled > 0)
 	{
@@ -237,11 +238,12 @@ compat_gather_allowed(const RelOptInfo *rel)
 #endif
 }
 
+/* Or a merge join, also of one order of two relations. */
 static inline bool
-compat_mergejoin_allowed(const RelOptInfo *joinrel)
+compat_mergejoin_allowed(const JoinPathExtraData *extra)
 {
 #if PG_VERSION_NUM >= 190000
-	return (joinrel->pgs_mask & PGS_MERGEJOIN_PLAIN) != 0;
+	return (extra->pgs_mask & PGS_MERGEJOIN_PLAIN) != 0;
 #else
 	return true;
 #endif

@@ -181,7 +181,7 @@ can_merge(const Joined *join, int workers)
 {
 	ListCell   *lc;
 
-	if (!enable_mergejoin || !compat_mergejoin_allowed(join->joinrel) || join->extra->mergeclause_list == NIL)
+	if (!enable_mergejoin || !compat_mergejoin_allowed(join->extra) || join->extra->mergeclause_list == NIL)
 		return false;
 	switch (join->jointype)
 	{
