@@ -27,7 +27,9 @@
  *	 run in workers, because one process would then run what lies above,
  * - for joins that need a parameter of another relation, and those of a relation that is made
  *	 unique: a semijoin by merging is the same,
- * - in workers, for right and full joins: each process would return the rows without a match.
+ * - in workers, for right and full joins: each process would return the rows without a match,
+ * - in workers, if only the first rows are wanted: up to PostgreSQL 18 a partial path takes the
+ *	 place of a costlier one that would return them earlier.
  */
 #include "postgres.h"
 
@@ -310,7 +312,8 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 		return;
 	/* the peer's cost contains that of its inner side if it is another path */
 	inner_read_cost = join->inner_us > 0 ? peer_cost(&peer, join->inner_us) - join->inner->total_cost : 0;
-	path->startup_cost = outer_path->startup_cost + inner_path->startup_cost + inner_read_cost;
+	/* a sorted inner side may cost more to read than that is */
+	path->startup_cost = outer_path->startup_cost + Max(0, inner_path->startup_cost + inner_read_cost);
 	path->total_cost = outer_path->total_cost + inner_path->total_cost + inner_read_cost + peer_cost(&peer, merge_us);
 	path->total_cost = Max(path->total_cost, inner_path->startup_cost);
 	if (path->parallel_workers > 0)
@@ -346,6 +349,14 @@ workers_above(const PlannerInfo *root, const RelOptInfo *joinrel)
 	return joinrel->partial_pathlist != NIL && !bms_is_subset(root->all_baserels, joinrel->relids);
 }
 
+/* Does the query want the first rows of its joins only?  It neither sorts nor groups them. */
+static bool
+wants_first_rows(const PlannerInfo *root)
+{
+	return root->tuple_fraction > 0 && root->query_pathkeys == NIL && !root->parse->hasAggs &&
+		root->parse->groupClause == NIL;
+}
+
 void
 offer_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 		   JoinType jointype, JoinPathExtraData *extra)
@@ -362,5 +373,6 @@ offer_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 	if (!workers_above(root, joinrel))
 		offer_beside(&join, joinrel->pathlist);
 	join.inner_us = 0;
-	offer_beside(&join, joinrel->partial_pathlist);
+	if (!wants_first_rows(root))
+		offer_beside(&join, joinrel->partial_pathlist);
 }

@@ -92,6 +92,8 @@ joins_like('', "SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.k = f.k WHE
 joins_like('', "SELECT m.id, f.id AS fid FROM many m FULL JOIN few f ON m.k = f.k",
 	qr/Join Type: Full|Full Join/, 'a full join');
 
+like(plan_of('SET parallel_tuple_cost = 0;', "$inner LIMIT 10"), qr/Parallel Hash Join/, 'first rows');
+
 # above and around it
 joins_like('', "SELECT x.id, y.g FROM ($inner) x JOIN many y ON x.fid = y.id", qr/Gather.*\(GpuSort Join\)/s,
 	'a join of the join');
@@ -114,5 +116,12 @@ fails_like($node, "SET statement_timeout = '100ms'; " . digest($inner), qr/state
 is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT 1 FROM many m JOIN few f ON m.k = f.k; '
 		. 'FETCH 2 FROM c; COMMIT'), "1\n1", 'a cursor');
 joins_like('', $inner, $in_workers, 'afterwards');
+
+# an inner side that an index returns in order
+$node->safe_psql('postgres', 'CREATE INDEX ON many (k); VACUUM many');
+my $indexed = $node->safe_psql('postgres', 'SET enable_nestloop = off; SET random_page_cost = 0.5; '
+	. 'EXPLAIN SELECT count(*) FROM few f LEFT JOIN many m ON f.k = m.k');
+like($indexed, qr/\(GpuSort Join\).*\(GpuSort\).*Index Only Scan/s, 'an index of the inner side');
+unlike($indexed, qr/cost=-/, 'no cost is negative');
 $node->stop;
 done_testing();
