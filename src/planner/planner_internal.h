@@ -130,7 +130,8 @@ limit_is_constant(const Node *count, const Node *offset)
 
 /*
  * Fills the facts of a sort of the path's rows, without a bound.  False if we cannot
- * sort by one of the pathkeys.
+ * sort by one of the pathkeys, or if equal rows would not all be neighbours: a hash table
+ * finds other groups.
  */
 extern bool sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFacts *facts);
 

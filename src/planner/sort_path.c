@@ -200,7 +200,8 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFa
 		key->collation = pathkey->pk_eclass->ec_collation;
 		key->nulls_first = pathkey->pk_nulls_first;
 		if (!OidIsValid(key->sortop) ||
-			!key_type_lookup(key, exprType((Node *) member->em_expr), &why))
+			!key_type_lookup(key, exprType((Node *) member->em_expr), &why) ||
+			!key_orders_by_equality(key))
 			return false;
 		exprs = lappend(exprs, member->em_expr);
 	}

@@ -147,5 +147,10 @@ for my $query (
 
 	is($node->safe_psql('postgres', $rows), $node->safe_psql('postgres', "SET gpusort.enable = off; $rows"), $query);
 }
+my $hashed = "SET max_parallel_workers_per_gather = 0; SET gpusort.plan_grouping_min_rows = 0; SET work_mem = '64MB'; "
+  . 'SELECT count(*) FROM (SELECT s, count(*) FROM hashed GROUP BY s ORDER BY s USING ~<~ OFFSET 0) q';
+$node->safe_psql('postgres', "CREATE TABLE hashed AS SELECT ((ARRAY['k', 'K'])[1 + i % 2] || i / 2) COLLATE loose AS s "
+	. 'FROM generate_series(0, 199999) i; ANALYZE hashed');
+is($node->safe_psql('postgres', $hashed), '100000', 'no sort takes the place of a hash table that finds fewer groups');
 $node->stop;
 done_testing();
