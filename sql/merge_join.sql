@@ -192,5 +192,93 @@ FROM unnest(ARRAY[
 	'SELECT id FROM jl l WHERE NOT EXISTS (SELECT 1 FROM few_ints s WHERE l.k = s.k AND l.id % 7 < s.k % 5)',
 	'SELECT l.id, s.n FROM jl l JOIN few_ints s ON l.n = s.n']) q, small_side(q) c;
 
-DROP TABLE jl, jr, ju, wide_l, wide_r, few_ints;
-DROP FUNCTION check_join, join_plan_top, small_side;
+-- rows without a match are dropped before they are sorted
+CREATE FUNCTION dropped(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_exists(plan,
+		'$.** ? (@."Custom Plan Provider" == "GpuSort" && @."Rows Removed by Merge Cond" > 0)');
+END $$;
+CREATE TABLE many AS SELECT i AS id, CASE WHEN i % 97 > 0 THEN r::int - 5000000 END AS k, r % 4000 AS b,
+	(r % 30000 - 15000)::int2 AS h, date '2020-01-01' + (r % 40000)::int AS d,
+	timestamp '2020-01-01' + r * interval '1 min' AS ts,
+	timestamptz '2020-01-01 00:00:00+00' + r * interval '1 s' AS tz,
+	time '00:00' + r % 80000 * interval '1 s' AS tm, r::numeric AS n,
+	CASE WHEN i % 5 > 0 THEN repeat('x', i % 40) END AS p
+FROM (SELECT i, mix(i) % 10000000 AS r FROM generate_series(1, 6000) i) m;
+CREATE TABLE parts (LIKE many) PARTITION BY RANGE (id);
+CREATE TABLE parts1 PARTITION OF parts FOR VALUES FROM (0) TO (2500);
+CREATE TABLE parts2 PARTITION OF parts FOR VALUES FROM (2500) TO (9000);
+INSERT INTO parts SELECT * FROM many;
+CREATE TABLE few AS SELECT i AS id, k, b, h, d, ts, tz, tm, n FROM many, generate_series(id, id + 1) i
+	WHERE id % 100 IN (3, 77);
+INSERT INTO few SELECT -i, mix(i) % 10000000, i, i, date '2000-01-01' + i, timestamp '2000-01-01' + i * interval '1 s',
+	timestamptz '2000-01-01 00:00:00+00' + i * interval '1 s', time '23:00' + i * interval '1 s', i
+FROM generate_series(1, 300) i;
+UPDATE few SET k = NULL WHERE id % 31 = 0;
+CREATE TABLE no_rows (LIKE few);
+ANALYZE many, parts, few, no_rows;
+SET gpusort.min_rows = 0;
+SELECT dropped(q), c.nodes, c.rows, c.result, q
+FROM unnest(ARRAY[
+	'SELECT s.id, m.id AS mid, m.p FROM few s JOIN many m ON s.k = m.k',
+	'SELECT s.id, m.id AS mid, m.p FROM few s JOIN many m ON s.k = m.k ORDER BY s.k DESC',
+	'SELECT s.id, m.id AS mid, m.p FROM few s JOIN many m ON s.k = m.k AND s.id % 3 < m.id % 5',
+	'SELECT s.id, m.id AS mid, m.p FROM few s LEFT JOIN many m ON s.k = m.k',
+	'SELECT id, p FROM many m WHERE EXISTS (SELECT 1 FROM few s WHERE s.k = m.k)',
+	'SELECT id FROM few s WHERE NOT EXISTS (SELECT 1 FROM many m WHERE s.k = m.k)',
+	-- other integers, and two types
+	'SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.h = m.k',
+	'SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.k = m.b',
+	'SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.d = m.d',
+	'SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.ts = m.ts',
+	'SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.tz = m.tz',
+	'SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.tm = m.tm',
+	-- two keys; keys alone; computed rows; conditions; partitions; duplicates that are dropped
+	'SELECT s.id, m.id AS mid, m.p FROM few s JOIN many m ON s.k = m.k AND s.n = m.n',
+	'SELECT s.k FROM few s JOIN many m ON s.k = m.k',
+	'SELECT s.id, m.x, m.p FROM few s JOIN (SELECT k, p, id + 1 AS x FROM many OFFSET 0) m ON s.k = m.k',
+	'SELECT s.id, m.id AS mid, m.p FROM few s JOIN many m ON s.k = m.k WHERE m.p > ''xx'' AND s.id > 100',
+	'SELECT s.id, m.id AS mid, m.p FROM few s JOIN parts m ON s.k = m.k',
+	'SELECT s.id, m.k FROM few s JOIN (SELECT DISTINCT k FROM many) m ON s.k = m.k',
+	-- rescanned, with a parameter of either side
+	'SELECT g, x.* FROM generate_series(1, 3) g, LATERAL (SELECT s.id, m.id AS mid
+		FROM (SELECT * FROM few WHERE id % 3 < g OFFSET 0) s JOIN many m ON s.k = m.k) x',
+	'SELECT g, x.* FROM generate_series(1, 3) g, LATERAL (SELECT s.id, m.id AS mid
+		FROM few s JOIN (SELECT * FROM many WHERE id % 3 < g OFFSET 0) m ON s.k = m.k) x'])
+	WITH ORDINALITY AS u (q, n), check_join(q) c
+ORDER BY n;
+-- nothing is dropped: a side returns all rows, its LIMIT counts rows, a key is no integer, most rows have a match, or
+-- the side is not sorted again when the join is rescanned
+SELECT dropped(q), c.rows, c.result, q
+FROM unnest(ARRAY[
+	'SELECT m.id AS mid, s.id FROM many m LEFT JOIN few s ON s.k = m.k ORDER BY m.k',
+	'SELECT s.id, m.id AS mid FROM few s JOIN (SELECT * FROM many ORDER BY k LIMIT 3000) m ON s.k = m.k',
+	'SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.n = m.n',
+	'SELECT l.id, m.id AS mid FROM many l JOIN many m ON l.k = m.k'])
+	WITH ORDINALITY AS u (q, n), check_join(q) c
+ORDER BY n;
+SELECT dropped(q), c.rows, c.result FROM (VALUES ('SELECT s.id, m.id AS mid FROM no_rows s JOIN many m ON s.k = m.k'))
+	v (q), check_join(q) c;
+SET enable_nestloop = on;
+SET enable_material = off;
+SELECT dropped(q), c.rows, c.result
+FROM (VALUES ('SELECT g, x.id, x.mid FROM generate_series(1, 3) g
+	LEFT JOIN (SELECT s.id, m.id AS mid FROM few s JOIN many m ON s.k = m.k OFFSET 0) x ON x.id > g * 2000')) v (q),
+	check_join(q) c;
+RESET enable_material;
+SET enable_nestloop = off;
+-- runs on disk
+SET work_mem = '64kB';
+SELECT dropped(q), c.rows, c.result, q
+FROM unnest(ARRAY[
+	'SELECT s.id, m.id AS mid, m.p FROM few s JOIN many m ON s.k = m.k',
+	'SELECT id, p FROM many m WHERE EXISTS (SELECT 1 FROM few s WHERE s.k = m.k)'])
+	WITH ORDINALITY AS u (q, n), check_join(q) c
+ORDER BY n;
+RESET work_mem;
+
+DROP TABLE jl, jr, ju, wide_l, wide_r, few_ints, many, parts, few, no_rows;
+DROP FUNCTION check_join, join_plan_top, small_side, dropped;

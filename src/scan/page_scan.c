@@ -163,7 +163,6 @@ page_scan_take(PageScan *scan)
 
 		InstrCountFiltered1(&scan->child->ss.ps, removed);
 	}
-	page_scan_measure(scan);
 	heap_look_ahead(&scan->page.ahead, rel, scan->block + 1, heap->rs_nblocks, scan->page.n);
 
 	/* the scan has counted the first row */

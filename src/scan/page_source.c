@@ -109,6 +109,9 @@ page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
 	if (source->scan == NULL || !page_scan_take(source->scan))
 		return NULL;
 	count_appended(source->plan, source->scan->page.n - 1);
+	if (source->key_filter.role != KEY_FILTER_NONE)
+		key_filter_page(&source->key_filter, &source->scan->page, source->scan->offsets);
+	page_scan_measure(source->scan);
 	return &source->scan->page;
 }
 
@@ -127,6 +130,12 @@ page_source_put_computed(PageSource *source, Sorter *sorter, bool *kept)
 		return false;
 	rows = computed_scan_rows(scan, &single);
 	count_appended(source->plan, rows);
+	if (source->key_filter.role != KEY_FILTER_NONE)
+	{
+		key_filter_page(&source->key_filter, &scan->page, NULL);
+		if (single != NULL && !key_filter_slot(&source->key_filter, single))
+			single = NULL;
+	}
 	*kept = scan->page.n == 0 || sorter_put_page(sorter, &scan->page);
 	if (single != NULL)
 		*kept = *kept && sorter_put_page_row(sorter, single);
@@ -140,7 +149,11 @@ page_source_end(PageSource *source)
 		page_scan_end(source->scan);
 	if (source->computed != NULL)
 		computed_scan_end(source->computed);
-	page_source_init(source, source->plan);
+	source->scan_plan = NULL;
+	source->single_rows = 0;
+	source->examined = false;
+	source->scan = NULL;
+	source->computed = NULL;
 }
 
 /* Lets the rows of the table's last pages give a bounded sort a cutoff, if these pages may be read. */
@@ -172,6 +185,7 @@ page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop
 {
 	PlanState  *outer = source->plan;
 	MemoryContext cxt = outer->state->es_query_cxt;
+	KeyFilterUse *filter = &source->key_filter;
 	size_t		bound = sorter->early_bound;
 
 	/* rows of a page that an earlier run of the child has not read */
@@ -179,6 +193,8 @@ page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop
 		source->computed->n = source->computed->next = 0;
 	if (bound > 0 && source->possible)
 		take_early_cutoff(source, sorter, bound, cxt);
+	if (filter->role != KEY_FILTER_NONE)
+		key_filter_begin(filter);
 	for (uint64 asked = 0;;)
 	{
 		TupleTableSlot *slot;
@@ -195,12 +211,17 @@ page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop
 			break;
 		slot = ExecProcNode(outer);
 		if (TupIsNull(slot))
+		{
+			key_filter_end(filter);
 			break;
+		}
 		page = !source->possible ? NULL : page_source_take(source, sorter->keybuf, cxt);
 		if (page != NULL)
-			kept = sorter_put_page(sorter, page);
-		else
+			kept = page->n == 0 || sorter_put_page(sorter, page);
+		else if (filter->role == KEY_FILTER_NONE || key_filter_slot(filter, slot))
 			kept = sorter_put(sorter, slot);
+		else
+			kept = true;
 		if (unlikely(!kept))
 			break;
 	}

@@ -9,6 +9,7 @@
 
 #include "nodes/execnodes.h"
 #include "port/atomics.h"
+#include "scan/key_filter.h"
 #include "sort/sort.h"
 
 /* ------------------------------------------------------------------------
@@ -30,6 +31,8 @@ typedef struct PageSource
 
 	/* set if its rows have expressions; or NULL */
 	struct ComputedScan *computed;
+
+	KeyFilterUse key_filter;	/* set by the owner, for all scans */
 } PageSource;
 
 extern void page_source_init(PageSource *source, PlanState *plan);

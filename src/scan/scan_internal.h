@@ -54,7 +54,10 @@ typedef struct PageScan
 /* Creates a page scan; NULL if the plan is not a heap scan that returns columns. */
 extern PageScan *page_scan_create(PlanState *ps, const KeyBuffer *keybuf);
 
-/* Takes the rows of the scan's page, from the one that the scan returned last. */
+/*
+ * Takes the rows of the scan's page, from the one that the scan returned last.  page_scan_measure()
+ * follows.
+ */
 extern bool page_scan_take(PageScan *scan);
 
 /*

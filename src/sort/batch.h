@@ -78,9 +78,6 @@ extern bool batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *pa
 extern bool batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i,
 							   PageKeyPointers where);
 
-/* Finds the keys of rows [first, page->n). */
-extern void row_page_find_keys(const RowPage *page, int first, PageKeyPointers where);
-
 /* Bytes that the batch takes with further rows, and that sorting its rows will take. */
 static inline Size
 batch_taken_with(const Batch *batch, size_t rows, Size bytes)

@@ -48,6 +48,9 @@ struct RowPage
 /* Addresses of the keys of a page's rows, by column; NULL for an SQL NULL. */
 typedef const char *PageKeyPointers[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
 
+/* Finds the keys of rows [first, page->n). */
+extern void row_page_find_keys(const RowPage *page, int first, PageKeyPointers where);
+
 /*
  * Writes the keys of rows [first, page->n) to the key buffer, from entry at on.  The
  * buffer has room.  Does not advance keybuf->n.

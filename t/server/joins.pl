@@ -32,11 +32,14 @@ my %columns = (
 	l => "(repeat((r % 90)::text, 1000 + (r % 90)::int))",
 	d => "(date '2020-01-01' + (r % 60)::int)",
 	m => "(timestamp '2020-01-01' + (r % 70) * interval '1 day')",
-	a => "(ARRAY[r % 30, NULL])"
+	a => "(ARRAY[r % 30, NULL])",
+	# few values are in both tables
+	w => "(CASE WHEN i % 7 = 0 THEN i ELSE -1 - r * 1000 - i % 1000 END)::int"
 );
 my @names = sort keys %columns;
 # pairs of columns of two types of one operator family
-my @pairs = ([ 'i', 'j' ], [ 'i', 'b' ], [ 'j', 'b' ], [ 'b', 'i' ], [ 'd', 'm' ], [ 'm', 'd' ]);
+my @pairs = ([ 'i', 'j' ], [ 'i', 'b' ], [ 'j', 'b' ], [ 'b', 'i' ], [ 'd', 'm' ], [ 'm', 'd' ], [ 'w', 'b' ],
+	[ 'w', 'w' ], [ 'w', 'w' ]);
 
 sub make_table
 {
@@ -92,7 +95,7 @@ for my $round (1 .. $rounds)
 	my $make = ($round % 25 == 1) ? make_table('p', pick(50, 1000), 1) . make_table('q', pick(50, 1000), 3) : '';
 
 	$node->safe_psql('postgres', $make) if $make;
-	my $plan = $node->safe_psql('postgres', "$set EXPLAIN (COSTS OFF) $sql");
+	my $plan = $node->safe_psql('postgres', "$set EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $sql");
 	# sums of the rows, in order unless workers return them
 	my $digest = "SELECT count(*), md5(string_agg(md5(r), '|' ORDER BY @{[$plan =~ /Gather/ ? 'r' : 'n']}))"
 	  . " FROM (SELECT z::text AS r, row_number() OVER () AS n FROM ($sql) z) o";
@@ -103,6 +106,7 @@ for my $round (1 .. $rounds)
 	$seen{$1}++ if $replaced && $plan =~ /Join Type: (\w+)/;
 	$seen{parallel}++ if $replaced && $plan =~ /Gather/;
 	$seen{index}++ if $replaced && $plan =~ /Index .*Scan/;
+	$seen{dropped}++ if $plan =~ /Rows Removed by Merge Cond/;
 	next if $rows{on} eq $rows{off};
 	$failed++;
 	diag "seed $seed, round $round: $set $sql\n$plan$rows{off}\n$rows{on}";
@@ -112,6 +116,7 @@ cmp_ok($seen{replaced} // 0, '>', $rounds / 2, 'most were joined by GpuSort Join
 ok($seen{$_}, "some were $_ joins") for qw(Inner Left Semi Anti);
 ok($seen{index}, 'some had an index on one side');
 ok($seen{parallel}, 'some were above or below a parallel plan');
+ok($seen{dropped}, 'some dropped rows without a match before they were sorted');
 diag join ', ', map { "$_ $seen{$_}" } sort keys %seen;
 
 # an error above, a cursor that is not read to its end, a cancel within a large group

@@ -6,7 +6,7 @@
  * nodeMergejoin.c: rows of the side with the lesser key are skipped, and each outer row
  * meets the group of inner rows that have its key.  Inner, left, semi and anti joins, whose
  * keys are columns of the children, are joined in this way.  The node differs from
- * nodeMergejoin.c in three ways:
+ * nodeMergejoin.c in five ways:
  *
  * - Keys are read from the rows and compared directly, without an expression's interpreter.
  *	 Integers are compared without a call.
@@ -14,6 +14,10 @@
  *	 is read again from its position in the array.  Otherwise the group's rows are stored.  So
  *	 a sort with runs on disk merges them while it returns rows, and needs neither a final
  *	 run nor a Materialize node.
+ * - If few rows of a side have a match, by the planner's estimate, the other side is sorted first, and this side's
+ *	 sort drops rows without a match before it stores them (sorted_input_filter()).
+ * - Inner rows that are keys in an array, far before the outer row, are skipped by a search.  A search among
+ *	 rows would wait for memory at each step.
  * - A group is not stored if one inner row decides: the inner side is unique, or the join is
  *	 a semi or anti join, and there is no join condition besides the keys.
  *
@@ -36,6 +40,9 @@
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
 #include "utils/tuplestore.h"
+
+/* After this number of inner rows before the outer row, the next ones are searched. */
+#define SKIP_AFTER	16
 
 /* One key of the join: a column of each side. */
 typedef struct JoinKey
@@ -80,6 +87,7 @@ typedef struct MergedJoin
 	bool		one_match;		/* an outer row is joined with one inner row */
 	bool		one_decides;	/* the first row of a group decides */
 	bool		fills;			/* outer rows without a match are returned */
+	bool		inner_first;	/* the inner side is sorted first: it tells which outer rows have a match */
 	bool		same_types;		/* both sides' keys have the same types */
 	bool		evaluates;		/* the context for a row's expressions is used */
 	AttrNumber	last_outer;		/* greatest column number of the keys */
@@ -102,6 +110,7 @@ typedef struct MergedJoin
 	int64		group_int;		/* the key, if it is one integer */
 	bool		begun;			/* a row of the inner side was read */
 	ArrayResult *array;			/* the inner rows; NULL: no array */
+	bool		inner_keys;		/* the array has keys without rows */
 	RowWriter  *writer;			/* writes rows of the group; NULL until needed */
 	TupleTableSlot *stored;		/* a row of the group */
 	TupleTableSlot *nulls;		/* in place of an inner row; NULL: not needed */
@@ -357,15 +366,58 @@ read_inner(MergedJoin *node, bool one_int)
 
 /* The first inner row was read: finds out where the inner rows are. */
 static pg_noinline void
-begin_inner(MergedJoin *node)
+find_inner(MergedJoin *node)
 {
 	MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 
 	node->begun = true;
 	node->array = sorted_input_array(innerPlanState(node));
+	node->inner_keys = node->array != NULL && node->array->base.methods->kind == RESULT_KEYS;
 	if (node->array == NULL && node->writer == NULL)
 		node->writer = row_writer_create(ExecGetResultType(innerPlanState(node)));
 	MemoryContextSwitchTo(old);
+}
+
+/* Reads the first inner row. */
+static pg_attribute_always_inline void
+begin_inner(MergedJoin *node, bool one_int)
+{
+	(void) read_inner(node, one_int);
+	find_inner(node);
+}
+
+/*
+ * Skips inner rows of the array that are before the outer row, by steps that double and then halve.  The key is
+ * an integer.  A row ahead with a NULL is behind the outer row: rows with a NULL that come first were read.
+ */
+static pg_noinline void
+skip_inner(MergedJoin *node)
+{
+	PlanState  *inner = innerPlanState(node);
+	TupleTableSlot *slot = node->inner;
+	int			att = node->last_inner - 1;
+	bool		all;
+	uint64		ahead = sorted_input_ahead(inner, &all);
+	uint64		before = 0;
+	bool		grows = true;
+
+	for (uint64 step = SKIP_AFTER; step > 0; step = grows ? 2 * step : step / 2)
+	{
+		bool		is_before = false;
+
+		if (step <= ahead - before)
+		{
+			sorted_input_peek(inner, before + step - 1, slot);
+			slot_getsomeattrs(slot, node->last_inner);
+			is_before = !slot->tts_isnull[att] &&
+				integer_of(slot->tts_values[att], node->keys[0].inner_bytes) < node->outer_int;
+		}
+		if (is_before)
+			before += step;
+		else
+			grows = false;
+	}
+	(void) sorted_input_skip(inner, before);
 }
 
 /* The inner row is the first one with the outer row's key. */
@@ -411,6 +463,10 @@ first_of_group_again(MergedJoin *node, bool one_int)
 static pg_attribute_always_inline TupleTableSlot *
 next_outer(MergedJoin *node, bool one_int, bool *ended)
 {
+	uint32		skipped = 0;
+
+	if (unlikely(!node->begun) && node->inner_first)
+		begin_inner(node, one_int);
 	if (!read_outer(node, one_int))
 	{
 		*ended = true;
@@ -421,10 +477,7 @@ next_outer(MergedJoin *node, bool one_int, bool *ended)
 	if (meets_last_group(node, one_int))
 		return first_of_group_again(node, one_int);
 	if (unlikely(!node->begun))
-	{
-		(void) read_inner(node, one_int);
-		begin_inner(node);
-	}
+		begin_inner(node, one_int);
 	for (;;)
 	{
 		int			order;
@@ -442,6 +495,8 @@ next_outer(MergedJoin *node, bool one_int, bool *ended)
 			begin_inner_group(node, one_int);
 			return node->inner;
 		}
+		if (one_int && ++skipped % SKIP_AFTER == 0 && node->inner_keys)
+			skip_inner(node);
 		(void) read_inner(node, one_int);
 	}
 }
@@ -658,6 +713,35 @@ only_columns(List *tlist)
 	return true;
 }
 
+/*
+ * Lets the sort of one side drop rows that have no match, where that saves most.  Inner rows without a match
+ * are never returned.
+ */
+static void
+begin_filter(MergedJoin *node)
+{
+	const JoinKey *key = &node->keys[0];
+	MergeSide	outer = {outerPlanState(node), key->merge.outer, key->outer_bytes};
+	MergeSide	inner = {innerPlanState(node), key->merge.inner, key->inner_bytes};
+	double		joined = node->css.ss.ps.plan->plan_rows;
+	double		saves_outer = 0;
+	double		saves_inner;
+
+	if (key->outer_bytes == 0)
+		return;
+	if (!node->fills)
+		saves_outer = sorted_input_filter_saves(&inner, &outer, joined);
+	/* in other joins than inner ones, the joined rows do not tell how many inner rows have a match */
+	if (node->join->join.jointype != JOIN_INNER)
+		joined = Max(joined, outer.ps->plan->plan_rows);
+	saves_inner = sorted_input_filter_saves(&outer, &inner, joined);
+	node->inner_first = saves_outer > saves_inner;
+	if (node->inner_first)
+		sorted_input_filter(&inner, &outer);
+	else if (saves_inner > 0)
+		sorted_input_filter(&outer, &inner);
+}
+
 /* Builds the projection again, because the kinds of the children's slots are known now. */
 static void
 init_projection(MergedJoin *node)
@@ -694,6 +778,8 @@ join_begin(CustomScanState *css, EState *estate, int eflags)
 	node->filter = css->ss.ps.qual;
 	node->evaluates = node->condition != NULL || node->filter != NULL || !only_columns(cscan->scan.plan.targetlist);
 	init_keys(node);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		begin_filter(node);
 	node->stored = ExecInitExtraTupleSlot(estate, inner, &TTSOpsMinimalTuple);
 	if (node->fills)
 		node->nulls = ExecInitNullTupleSlot(estate, inner, &TTSOpsVirtual);

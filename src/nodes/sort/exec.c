@@ -164,6 +164,7 @@ gpusort_run(GpuSortState *node)
 
 	if (!gpusort_take_rows(node))
 		gpusort_rerun_on_cpu(node);
+	InstrCountFiltered1(&node->css.ss.ps, node->pages.key_filter.dropped);
 	estate->es_direction = direction;
 	sort_node_count(node->sorter->report);
 	node->sort_done = true;
@@ -401,6 +402,9 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	GpuSortState *node = (GpuSortState *) css;
 
 	explain_keys(css, &node->sort, 0, ancestors, es);
+	if (es->analyze && css->ss.ps.instrument->nfiltered1 > 0)
+		ExplainPropertyFloat("Rows Removed by Merge Cond", NULL,
+							 css->ss.ps.instrument->nfiltered1 / css->ss.ps.instrument->nloops, 0, es);
 	if (es->analyze && node->sort_done)
 		explain_sort(css, node->sorter->report, node->keys_only, node->filter, es);
 }

@@ -200,6 +200,60 @@ sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 	return true;
 }
 
+/* The side's sort, if it is a serial GpuSort by the key; otherwise NULL. */
+static GpuSortState *
+merge_side_sort(const MergeSide *side)
+{
+	GpuSortState *node = (GpuSortState *) side->ps;
+
+	if (!IsA(side->ps, CustomScanState) || node->css.methods != &sort_node.exec ||
+		node->sort.keys[0].attno != side->attno)
+		return NULL;
+	return node;
+}
+
+/* The most bytes of a filter. */
+static Size
+filter_memory(void)
+{
+	return (Size) work_mem * 1024 / 4;
+}
+
+double
+sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double matched)
+{
+	GpuSortState *sort = merge_side_sort(drops);
+	double		added = adds->ps->plan->plan_rows;
+	double		rows = drops->ps->plan->plan_rows;
+
+	/* a sort that keeps its rows for a rescan would keep rows that match an earlier other side */
+	if (sort == NULL || merge_side_sort(adds) == NULL || sort->random_access || sort->sort.limit_count != NULL ||
+		sort->sort.limit_offset != NULL || !key_filter_possible(added, filter_memory()))
+		return 0;
+	/* a dropped row saves more than ten times what the filter takes for a row of either side */
+	if (rows - matched < (rows + added) / 4)
+		return 0;
+	/* a sort of keys takes half as long as one of rows */
+	return sort->keys_only ? (rows - matched) / 2 : rows - matched;
+}
+
+/* Gives the side's sort its part in a filter. */
+static void
+set_filter_use(const MergeSide *side, KeyFilterRole role, KeyFilter *filter)
+{
+	merge_side_sort(side)->pages.key_filter =
+		(KeyFilterUse) {.role = role,.filter = filter,.attno = side->attno,.bytes = side->bytes};
+}
+
+void
+sorted_input_filter(const MergeSide *adds, const MergeSide *drops)
+{
+	KeyFilter  *filter = key_filter_create(adds->ps->plan->plan_rows);
+
+	set_filter_use(adds, KEY_FILTER_ADDS, filter);
+	set_filter_use(drops, KEY_FILTER_DROPS, filter);
+}
+
 bool
 sorted_input_stays(PlanState *ps)
 {

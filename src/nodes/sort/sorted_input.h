@@ -70,6 +70,27 @@ extern bool sorted_input_compares(PlanState *ps, const GroupColumns *columns);
 /* Is the node a GpuSort whose rows that are equal in the first sort columns all follow each other? */
 extern bool sorted_input_groups(PlanState *ps);
 
+/* A side of a merge join, and its first key: a column of integers. */
+typedef struct MergeSide
+{
+	PlanState  *ps;
+	AttrNumber	attno;			/* the key's column, from 1 */
+	int			bytes;			/* its size: 2, 4 or 8 */
+} MergeSide;
+
+/*
+ * What is saved if the sort of one side drops the rows whose key no row of the other side has, in rows of a
+ * usual sort; matched is the estimated number of rows that stay.  0: the sides are no serial GpuSorts by their keys,
+ * or it does not pay.
+ */
+extern double sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double matched);
+
+/*
+ * Lets the sort do so; it saves something.  The caller asks the side that adds for its first row before it asks the
+ * other one, also after a rescan.  Called before both sides' first rows.
+ */
+extern void sorted_input_filter(const MergeSide *adds, const MergeSide *drops);
+
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool sorted_input_stays(PlanState *ps);
 

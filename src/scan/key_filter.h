@@ -1,0 +1,58 @@
+/*
+ * key_filter.h
+ *	  KeyFilter: the integers by which rows of one side of a merge join are sorted.
+ *
+ * The sort of one side adds the values of its rows while it takes them.  The sort of the other side
+ * drops rows whose value was not added: they have no match.  See key_filter.c.
+ */
+#ifndef GPUSORT_SCAN_KEY_FILTER_H
+#define GPUSORT_SCAN_KEY_FILTER_H
+
+#include "postgres.h"
+
+#include "sort/sort.h"
+#include "storage/off.h"
+
+typedef struct KeyFilter KeyFilter;
+
+/* Which part a sort has in a filter. */
+typedef enum KeyFilterRole
+{
+	KEY_FILTER_NONE,
+	KEY_FILTER_ADDS,			/* the values of its rows are added */
+	KEY_FILTER_DROPS			/* its rows without an added value are dropped */
+} KeyFilterRole;
+
+/* The use of a filter by the rows of a sort.  Their first key is an integer. */
+typedef struct KeyFilterUse
+{
+	KeyFilterRole role;
+	KeyFilter  *filter;
+	AttrNumber	attno;			/* the key's column, from 1 */
+	int			bytes;			/* its size: 2, 4 or 8 */
+	uint64		tested;			/* rows of this run of the sort */
+	uint64		dropped;
+} KeyFilterUse;
+
+/* Can there be a filter for this number of values in this memory (bytes)? */
+extern bool key_filter_possible(double values, Size memory);
+
+/* Creates a filter that is possible, in the current memory context. */
+extern KeyFilter *key_filter_create(double values);
+
+/* The sort takes its first row; it may have taken the same rows before. */
+extern void key_filter_begin(KeyFilterUse *use);
+
+/* The sort has taken all rows. */
+extern void key_filter_end(KeyFilterUse *use);
+
+/*
+ * Adds the values of a page's rows, or drops rows from the page.  offsets are moved with the rows; NULL: there are
+ * none.
+ */
+extern void key_filter_page(KeyFilterUse *use, RowPage *page, OffsetNumber *offsets);
+
+/* Adds the value of the row.  False: the row is to be dropped. */
+extern bool key_filter_slot(KeyFilterUse *use, TupleTableSlot *slot);
+
+#endif							/* GPUSORT_SCAN_KEY_FILTER_H */
