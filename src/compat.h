@@ -625,15 +625,6 @@ compat_btree_max_item(Page page)
 #define PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN	PROGRESS_REPACK_HEAP_TUPLES_INSERTED
 #endif
 
-/* 19 completes a tuple descriptor after its columns are set. */
-static inline void
-compat_finish_desc(TupleDesc desc)
-{
-#if PG_VERSION_NUM >= 190000
-	TupleDescFinalize(desc);
-#endif
-}
-
 /* Points an index's relcache entry to this routine; up to 18 the pointer is not const. */
 #include "access/amapi.h"
 static inline void

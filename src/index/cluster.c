@@ -9,8 +9,8 @@
  *
  * A row of the sort is the heap tuple as a MinimalTuple.  A MinimalTuple has no
  * transaction ids, so these follow the tuple's data, with the TID (RowTail).  The tuples
- * of a heap page are copied together and put as a RowPage.  If the index has expressions, rows are
- * formed one by one, and the values of expressions are further columns.
+ * of a heap page are copied together and put as a RowPage.  Their keys are columns, so a
+ * sort by an index with expressions is left to PostgreSQL.
  *
  * The scan begins with the first block and the sort is stable.  So equal rows keep the
  * order of their TIDs; PostgreSQL leaves their order open.
@@ -24,11 +24,9 @@
 
 #include "access/heapam.h"
 #include "access/rewriteheap.h"
-#include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/progress.h"
 #include "compat.h"
-#include "executor/executor.h"
 #include "index/index_internal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -61,23 +59,13 @@ typedef struct ClusterSort
 	SortSpec	spec;			/* desc: that of the rows */
 	Sorter	   *sorter;
 	TupleTableSlot *row_slot;	/* a row of the sort */
+	Datum	   *values;			/* of a row */
+	bool	   *isnull;
 
 	/* tuples of the current page */
 	RowPage		page;
 	char	   *space;			/* PAGE_SPACE bytes */
 	Size		used;
-
-	/* rows that are formed one by one */
-	bool		by_page;		/* false: they are */
-	TupleTableSlot *tuple_slot; /* a tuple of the heap */
-	IndexInfo  *info;
-	EState	   *estate;
-	ExprContext *econtext;
-	RowWriter  *writer;
-	Datum	   *values;			/* of a row */
-	bool	   *isnull;
-	char	   *formed;
-	Size		formed_size;
 } ClusterSort;
 
 /* ------------------------------------------------------------------------
@@ -85,47 +73,28 @@ typedef struct ClusterSort
  * ------------------------------------------------------------------------
  */
 
-/*
- * The descriptor of rows: the heap's columns, and one for each expression of the index.
- * Sets the columns of the sort's keys.
- */
-static TupleDesc
-describe_rows(const ClusterCopy *copy, KeyColumn *keys, int nkeys)
+/* As index_sort_spec(), but rows and keys have the columns of the heap. */
+static bool
+cluster_sort_spec(Relation heap, Relation index, SortSpec *spec, const char **reason)
 {
-	TupleDesc	heap_desc = RelationGetDescr(copy->old_heap);
-	TupleDesc	index_desc = RelationGetDescr(copy->index);
-	const int16 *columns = copy->index->rd_index->indkey.values;
-	int			natts = heap_desc->natts;
-	TupleDesc	desc;
+	KeyColumn  *keys;
 
-	for (int k = 0; k < nkeys; k++)
-		keys[k].attno = columns[k] != 0 ? columns[k] : ++natts;
-	/* a copy without reference count, and without values of missing columns if it is longer */
-	if (natts == heap_desc->natts)
-		return CreateTupleDescCopyConstr(heap_desc);
-	desc = CreateTemplateTupleDesc(natts);
-	for (int att = 1; att <= heap_desc->natts; att++)
-		TupleDescCopyEntry(desc, att, heap_desc, att);
-	for (int k = 0; k < nkeys; k++)
+	if (!index_sort_spec(index, spec, reason))
+		return false;
+	keys = unconstify(KeyColumn *, spec->keys);
+	for (int k = 0; k < spec->nkeys; k++)
 	{
-		if (columns[k] == 0)
-			TupleDescCopyEntry(desc, keys[k].attno, index_desc, k + 1);
+		keys[k].attno = index->rd_index->indkey.values[k];
+		if (keys[k].attno == 0)
+		{
+			*reason = "the index has an expression";
+			return false;
+		}
 	}
-	compat_finish_desc(desc);
-	return desc;
-}
-
-static void
-prepare_single_rows(ClusterSort *sort)
-{
-	sort->tuple_slot = MakeSingleTupleTableSlot(RelationGetDescr(sort->copy->old_heap), &TTSOpsHeapTuple);
-	sort->info = BuildIndexInfo(sort->copy->index);
-	sort->estate = CreateExecutorState();
-	sort->econtext = GetPerTupleExprContext(sort->estate);
-	sort->econtext->ecxt_scantuple = sort->tuple_slot;
-	sort->writer = row_writer_create(sort->spec.desc);
-	sort->formed_size = 2 * BLCKSZ;
-	sort->formed = palloc(sort->formed_size);
+	/* a copy without reference count */
+	spec->desc = CreateTupleDescCopyConstr(RelationGetDescr(heap));
+	spec->ties_by_tid = false;
+	return true;
 }
 
 /* ------------------------------------------------------------------------
@@ -150,52 +119,6 @@ add_page_row(ClusterSort *sort, const HeapTupleData *tuple)
 	sort->page.bytes += row_page_room(&sort->page, sort->page.n);
 	sort->page.n++;
 	sort->used += MAXALIGN(tuple->t_len + sizeof(RowTail));
-}
-
-/* Forms the row of a tuple, with the index's expressions, and puts it into the sorter. */
-static void
-put_single_row(ClusterSort *sort, HeapTuple tuple)
-{
-	int			natts = RelationGetDescr(sort->copy->old_heap)->natts;
-	MemoryContext old = MemoryContextSwitchTo(sort->econtext->ecxt_per_tuple_memory);
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	RowTail		tail;
-	MinimalTuple row;
-	Size		room;
-
-	ExecStoreHeapTuple(tuple, sort->tuple_slot, false);
-	slot_getallattrs(sort->tuple_slot);
-	memcpy(sort->values, sort->tuple_slot->tts_values, natts * sizeof(Datum));
-	memcpy(sort->isnull, sort->tuple_slot->tts_isnull, natts * sizeof(bool));
-	FormIndexDatum(sort->info, sort->tuple_slot, sort->estate, values, isnull);
-	for (int k = 0; k < sort->spec.nkeys; k++)
-	{
-		int			att = sort->spec.keys[k].attno - 1;
-
-		if (att < natts)
-			continue;
-		sort->values[att] = values[k];
-		sort->isnull[att] = isnull[k];
-	}
-	MemoryContextSwitchTo(old);
-	room = row_writer_room(sort->writer, sort->values, sort->isnull) + sizeof(RowTail);
-	if (room > sort->formed_size)
-	{
-		sort->formed = repalloc_huge(sort->formed, room);
-		sort->formed_size = room;
-	}
-	(void) row_writer_write(sort->writer, sort->values, sort->isnull, sort->formed);
-	row = (MinimalTuple) sort->formed;
-	memcpy(tail.head, tuple->t_data, TUPLE_HEAD);
-	tail.tid = tuple->t_self;
-	memcpy(sort->formed + row->t_len, &tail, sizeof(RowTail));
-	row->t_len += sizeof(RowTail);
-	row_to_slot(sort->row_slot, row);
-	if (!sorter_put(sort->sorter, sort->row_slot))
-		elog(ERROR, "sort of a table has failed");
-	ExecClearTuple(sort->tuple_slot);
-	ResetExprContext(sort->econtext);
 }
 
 /* Counts a tuple, and copies it unless it is dead. */
@@ -228,10 +151,7 @@ take_tuple(ClusterSort *sort, HeapTuple tuple, HTSV_Result status)
 	if (status == HEAPTUPLE_RECENTLY_DEAD || status == HEAPTUPLE_DELETE_IN_PROGRESS)
 		*copy->tups_recently_dead += 1;
 	*copy->num_tuples += 1;
-	if (sort->by_page)
-		add_page_row(sort, tuple);
-	else
-		put_single_row(sort, tuple);
+	add_page_row(sort, tuple);
 }
 
 /* The tuples of a page, with what their transactions say of them. */
@@ -256,7 +176,7 @@ take_with_status(void *reader, HeapTuple tuple, Buffer buffer)
 	return true;
 }
 
-/* Reads a page and adds its tuples to the page's rows, or puts them into the sorter. */
+/* Reads a page and adds its tuples to the page's rows. */
 static void
 scan_page(ClusterSort *sort, Buffer buffer)
 {
@@ -418,7 +338,7 @@ cluster_prefers_sort(Relation heap)
 		if (index->rd_refcnt > 1)
 		{
 			found = true;
-			prefers &= index->rd_rel->relam == BTREE_AM_OID && index_sort_spec(index, &spec, &reason);
+			prefers &= index->rd_rel->relam == BTREE_AM_OID && cluster_sort_spec(heap, index, &spec, &reason);
 			for (int k = 0; prefers && k < spec.nkeys; k++)
 				prefers &= !key_traits[spec.keys[k].kind].needs_comparator &&
 					!key_traits[spec.keys[k].kind].nested;
@@ -453,18 +373,11 @@ copy_sorted(ClusterSort *sort)
 									   copy->multi_cutoff);
 	sort->sorter = sorter_create(&sort->spec);
 	sorter_begin(sort->sorter, &(SortBegin) {.rows_expected = heap_rows_expected(copy->old_heap)});
-	/* rows that have the columns of the heap alone; no table has a column that a page of rows cannot have */
-	sort->by_page = sort->spec.desc->natts == RelationGetDescr(copy->old_heap)->natts;
-	if (sort->by_page)
-	{
-		row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
-		sort->page.stored_slot = sort->row_slot;
-	}
-	else
-		prepare_single_rows(sort);
+	/* no table has a column that a page of rows cannot have */
+	row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
+	sort->page.stored_slot = sort->row_slot;
 	scan_heap(sort);
 	report = sort->sorter->report;
-	counters->page_scan = sort->by_page;
 	counters->heap_rows = counters->rows = *copy->num_tuples;
 	/* runs were written during the scan */
 	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
@@ -484,11 +397,6 @@ copy_sorted(ClusterSort *sort)
 	counters->pages = RelationGetNumberOfBlocks(copy->new_heap);
 	counters->load_ms = index_elapsed_ms(&clock);
 	ExecDropSingleTupleTableSlot(sort->row_slot);
-	if (!sort->by_page)
-	{
-		ExecDropSingleTupleTableSlot(sort->tuple_slot);
-		FreeExecutorState(sort->estate);
-	}
 }
 
 bool
@@ -502,15 +410,9 @@ cluster_copy_sorted(const ClusterCopy *copy, IndexBuildCounters *counters, const
 	memset(counters, 0, sizeof(*counters));
 	sort->copy = copy;
 	sort->counters = counters;
-	supported = index_sort_spec(copy->index, &sort->spec, reason);
+	supported = cluster_sort_spec(copy->old_heap, copy->index, &sort->spec, reason);
 	if (supported)
 	{
-		KeyColumn  *keys = palloc(sort->spec.nkeys * sizeof(KeyColumn));
-
-		memcpy(keys, sort->spec.keys, sort->spec.nkeys * sizeof(KeyColumn));
-		sort->spec.desc = describe_rows(copy, keys, sort->spec.nkeys);
-		sort->spec.keys = keys;
-		sort->spec.ties_by_tid = false;
 		sort->spec.memory = (Size) maintenance_work_mem * 1024;
 		copy_sorted(sort);
 	}

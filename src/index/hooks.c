@@ -338,9 +338,8 @@ copy_heap(COMPAT_COPY_HEAP_PARAMS)
 	{
 		if (cluster_copy_sorted(&copy, &done, &reason))
 		{
-			count_done(ROUTE_CLUSTER, psprintf("sorted table \"%s\"%s", RelationGetRelationName(old_heap),
-											   done.page_scan ? " by pages" : ""),
-					   &done, "write", start);
+			count_done(ROUTE_CLUSTER, psprintf("sorted table \"%s\"", RelationGetRelationName(old_heap)), &done,
+					   "write", start);
 			return;
 		}
 		count_stock("sort of table", old_heap, reason);

@@ -94,7 +94,7 @@ SQL
 for my $set ('', 'SET gpusort.run_rows = 700')
 {
 	for my $key ('k', 'few', 'few DESC, k', 'few NULLS FIRST, s COLLATE "C" DESC', 's', 'n', 'u', 'at', 'f', 'nm', 'v',
-		'wide COLLATE "C"', '(lower(s)) COLLATE "C", few', '((k % 10)), ((few + id) % 7) DESC', 'wide, n, few DESC, k')
+		'wide COLLATE "C"', 'wide, n, few DESC, k')
 	{
 		# updated rows lie behind all other rows, so that the order of equal rows is not that of their ids
 		cluster_both("$rows CREATE INDEX T_key ON T ($key)", $set);
@@ -117,14 +117,11 @@ cluster_both('CREATE TABLE T AS SELECT i AS id, mix(i) AS k, i AS gone, 9 AS c F
 	. 'ALTER TABLE T ADD late int DEFAULT 7; ALTER TABLE T ADD later text DEFAULT \'x\'; ALTER TABLE T DROP gone; '
 	. 'UPDATE T SET late = 8 WHERE id % 3 = 0; CREATE UNIQUE INDEX T_key ON T (late, k, later)');
 same_tables('missing and dropped columns', key => 'late, k, later');
-cluster_both('CREATE TABLE T AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 3000) i; '
-	. 'ALTER TABLE T ADD late int DEFAULT 7; CREATE INDEX T_key ON T ((late + k))');
-same_tables('missing columns in an expression', key => 'late + k');
 cluster_both('CREATE TABLE T (id int, s text, e text); ALTER TABLE T ALTER e SET STORAGE EXTERNAL; INSERT INTO T '
 	. 'SELECT i, md5(i::text), repeat(md5((i % 40)::text), 100) FROM generate_series(1, 400) i; '
 	. 'UPDATE T SET s = s || 1 WHERE id % 3 = 0; DELETE FROM T WHERE id % 7 = 0; '
-	. 'CREATE INDEX T_key ON T (left(e, 9), s)');
-same_tables('TOAST', key => 'left(e, 9), s');
+	. 'CREATE INDEX T_key ON T (s)');
+same_tables('TOAST', key => 's');
 
 # --- rows that only an old snapshot sees, with their chains; rows of the own transaction
 my $old = new_session($node);
@@ -160,7 +157,6 @@ my $change = 'UPDATE T SET k = k + 1000 WHERE id % 3 = 0; DELETE FROM T WHERE id
   . 'UPDATE T SET k = k + 1000 WHERE id % 6 = 0; UPDATE T SET s = s || 2 WHERE id % 12 = 0; BEGIN; DELETE FROM T; '
   . 'ROLLBACK; INSERT INTO T SELECT -id, k, s FROM T WHERE id % 4 = 0';
 old_rows('an old snapshot', $change, 'k, s');
-old_rows('an old snapshot, an expression', $change, '(k % 50), s');
 # rows that several transactions have locked
 my $locker = new_session($node);
 $locker->query("$sorts; CREATE TABLE ours_l AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 500) i; "
@@ -224,7 +220,13 @@ is(said("$sorts; CLUSTER c USING c_backward"),
 	'an operator class that the sort does not know');
 is($node->safe_psql('postgres', 'SELECT bool_and(id < p) FROM (SELECT id, lag(id) OVER (ORDER BY ctid) p FROM c) s'),
 	't', 'PostgreSQL sorted');
-$node->safe_psql('postgres', 'CLUSTER c USING c_key');
+$node->safe_psql('postgres', 'CREATE INDEX c_expression ON c ((-k))');
+is(said('CLUSTER c USING c_expression'), '', 'an expression: PostgreSQL scans the index');
+is(said("$sorts; CLUSTER c USING c_expression"), 'left sort of table "c" to PostgreSQL: the index has an expression',
+	'an expression: PostgreSQL sorts');
+is($node->safe_psql('postgres', 'SELECT bool_and(k <= p) FROM (SELECT k, lag(k) OVER (ORDER BY ctid) p FROM c) s'),
+	't', 'PostgreSQL sorted by it');
+$node->safe_psql('postgres', 'DROP INDEX c_expression; CLUSTER c USING c_key');
 is($node->safe_psql('postgres', "SELECT builds, rows, pages > 0, spills, seconds > 0 FROM gpusort_index_builds WHERE "
 	. "route = 'cluster'"), '1|9000|t|0|t', 'the view counts the sort');
 
@@ -232,23 +234,18 @@ is($node->safe_psql('postgres', "SELECT builds, rows, pages > 0, spills, seconds
 make_phase_gate($node);
 gate_make($node);
 $node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION scan_gate(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
-BEGIN
-	RETURN public.gate(n, 700)::int;
-END $$;
 CREATE TABLE p AS SELECT i::int AS id, (mix(i) % 100000)::int AS k FROM generate_series(1, 1500) i;
-CREATE INDEX p_scan ON p (scan_gate(id));
-CREATE INDEX p_sort ON p (k gated_ops);
+CREATE INDEX p_key ON p (k gated_ops);
 SQL
 my $session = new_session($node);
 my $pid = $session->query("$sorts; SET client_min_messages = debug1; SELECT pg_backend_pid()");
 my %phases = (
-	'seq scanning heap' => [ 'p_scan', '', 'ingest' ],
-	'sorting tuples' => [ 'p_sort', '', 'sort' ],
-	'writing new heap' => [ 'p_sort', 'SET gpusort.run_rows = 400', 'emit' ]);
+	'seq scanning heap' => [ 'SET gpusort.run_rows = 400', 'sort' ],
+	'sorting tuples' => [ '', 'sort' ],
+	'writing new heap' => [ 'SET gpusort.run_rows = 400', 'emit' ]);
 for my $phase (sort keys %phases)
 {
-	my ($index, $set, $sort_phase) = @{ $phases{$phase} };
+	my ($set, $sort_phase) = @{ $phases{$phase} };
 
 	for my $then ('end', 'cancel')
 	{
@@ -260,7 +257,7 @@ for my $phase (sort keys %phases)
 		my $facts = $node->safe_psql('postgres',
 			"SELECT 'p'::regclass::oid, pg_relation_size('p') / current_setting('block_size')::int");
 		gate_shut();
-		begin_query($session, "CLUSTER p USING $index");
+		begin_query($session, "CLUSTER p USING p_key");
 		gate_reached($node, $name);
 		my $scanned = $phase =~ /scan/ ? 'heap_blks_scanned < heap_blks_total AND heap_tuples_scanned < 700 AND '
 		  . 'heap_tuples_written = 0' : 'heap_blks_scanned = heap_blks_total AND heap_tuples_scanned = 1500 AND '

@@ -158,7 +158,7 @@ check_pairs($node, 'workers, corrupt_swap',
 # --- CLUSTER
 $node->safe_psql('postgres', 'CREATE INDEX clustered ON large (s COLLATE "C")');
 my ($rc, $out, $err) = built($node, 'SET enable_indexscan = on; CLUSTER large USING clustered');
-like($err, qr/gpusort sorted table "large" by pages, sorted by gpu radix, 400000 rows/, 'CLUSTER');
+like($err, qr/gpusort sorted table "large", sorted by gpu radix, 400000 rows/, 'CLUSTER');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT s COLLATE "C" < lag(s) OVER (ORDER BY ctid) AS less '
 	. 'FROM large) x WHERE less'), '0', 'CLUSTER: the rows are in order');
 device_unused($node, 'end');
