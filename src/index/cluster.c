@@ -77,6 +77,7 @@ typedef struct ClusterSort
 static bool
 cluster_sort_spec(Relation heap, Relation index, SortSpec *spec, const char **reason)
 {
+	TupleDesc	desc = RelationGetDescr(heap);
 	KeyColumn  *keys;
 
 	if (!index_sort_spec(index, spec, reason))
@@ -91,8 +92,17 @@ cluster_sort_spec(Relation heap, Relation index, SortSpec *spec, const char **re
 			return false;
 		}
 	}
+	/* a base type may have internallength = -2: a page of rows cannot have such a column before a key */
+	for (int att = 0; att < desc->natts; att++)
+	{
+		if (TupleDescAttr(desc, att)->attlen < -1)
+		{
+			*reason = "the table has a column of strings that end with a zero byte";
+			return false;
+		}
+	}
 	/* a copy without reference count */
-	spec->desc = CreateTupleDescCopyConstr(RelationGetDescr(heap));
+	spec->desc = CreateTupleDescCopyConstr(desc);
 	spec->ties_by_tid = false;
 	return true;
 }
@@ -373,7 +383,6 @@ copy_sorted(ClusterSort *sort)
 									   copy->multi_cutoff);
 	sort->sorter = sorter_create(&sort->spec);
 	sorter_begin(sort->sorter, &(SortBegin) {.rows_expected = heap_rows_expected(copy->old_heap)});
-	/* no table has a column that a page of rows cannot have */
 	row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
 	sort->page.stored_slot = sort->row_slot;
 	scan_heap(sort);

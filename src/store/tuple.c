@@ -84,7 +84,7 @@ tuple_walk_create(TupleDesc desc, const AttrNumber *atts, int n, bool small)
 		natts = Max(natts, atts[i] + 1);
 	for (int att = 0; att < natts; att++)
 	{
-		/* cstring: no table has such a column */
+		/* a cstring: tables have them by base types with internallength = -2 */
 		if (TupleDescAttr(desc, att)->attlen < -1)
 			return NULL;
 	}

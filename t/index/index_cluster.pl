@@ -226,6 +226,19 @@ is(said("$sorts; CLUSTER c USING c_expression"), 'left sort of table "c" to Post
 	'an expression: PostgreSQL sorts');
 is($node->safe_psql('postgres', 'SELECT bool_and(k <= p) FROM (SELECT k, lag(k) OVER (ORDER BY ctid) p FROM c) s'),
 	't', 'PostgreSQL sorted by it');
+# a base type whose values are C strings, in a column before the key
+$node->safe_psql('postgres', <<'SQL');
+CREATE TYPE cs;
+CREATE FUNCTION cs_in(cstring) RETURNS cs LANGUAGE internal IMMUTABLE STRICT AS 'cstring_in';
+CREATE FUNCTION cs_out(cs) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'cstring_out';
+CREATE TYPE cs (input = cs_in, output = cs_out, internallength = -2, alignment = char);
+CREATE TABLE z (a int, c cs, b int);
+INSERT INTO z SELECT i, ('v' || i)::cstring::text::cs, mix(i) % 1000 FROM generate_series(1, 9000) i;
+CREATE INDEX z_key ON z (b);
+SQL
+is(said("$sorts; CLUSTER z USING z_key"),
+	'left sort of table "z" to PostgreSQL: the table has a column of strings that end with a zero byte', 'C strings');
+is($node->safe_psql('postgres', "SELECT count(*), bool_and(c::text = 'v' || a) FROM z"), '9000|t', 'their values');
 $node->safe_psql('postgres', 'DROP INDEX c_expression; CLUSTER c USING c_key');
 is($node->safe_psql('postgres', "SELECT builds, rows, pages > 0, spills, seconds > 0 FROM gpusort_index_builds WHERE "
 	. "route = 'cluster'"), '1|9000|t|0|t', 'the view counts the sort');
