@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "port/pg_bitutils.h"
 #include "sort/batch.h"
 #include "sort/distinct_test.h"
 #include "sort/sort_env.h"
@@ -20,6 +21,15 @@ extern DistinctTest distinct_test(int distinct_cols, const KeyLayout *layout, in
 /* The table for the uppermost key_bits of keys of this layout, right-aligned. */
 extern void equal_columns_table(EqualColumnsTable table, const KeyColumn *keys, int nkeys, const KeyLayout *layout,
 								int key_bits);
+
+/* Number of the highest bit of a key, from 1; 0: none. */
+static inline int
+highest_bit(Key128 key)
+{
+	if ((uint64) (key >> 64) != 0)
+		return 65 + pg_leftmost_one_pos64((uint64) (key >> 64));
+	return (uint64) key == 0 ? 0 : 1 + pg_leftmost_one_pos64((uint64) key);
+}
 
 /* All bits of a key but the lowest ones. */
 static inline Key128

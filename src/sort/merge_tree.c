@@ -29,7 +29,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "sort/distinct.h"
 #include "sort/merge_tree.h"
 #include "sort/sort_env.h"
@@ -98,15 +97,6 @@ compare_equal_keys(const MergeTree *tree, MinimalTuple a, MinimalTuple b)
 	row_get_tid(a, &tid_a);
 	row_get_tid(b, &tid_b);
 	return ItemPointerCompare(&tid_a, &tid_b);
-}
-
-/* Number of the highest bit of a key, from 1; 0: none. */
-static inline int
-highest_bit(uint128 key)
-{
-	if ((uint64) (key >> 64) != 0)
-		return 65 + pg_leftmost_one_pos64((uint64) (key >> 64));
-	return (uint64) key == 0 ? 0 : 1 + pg_leftmost_one_pos64((uint64) key);
 }
 
 #define MERGE_KEY		uint64
