@@ -81,7 +81,7 @@ merge_result_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 }
 
 static int
-merge_result_take(SortResult *result, MinimalTuple *rows)
+merge_result_take(SortResult *result, MinimalTuple *rows, EqualColumns *equal)
 {
 	Merge	   *merge = &((MergeResult *) result)->merge;
 	int			n = (int) Min(RESULT_TAKE, merge->n - merge->next);
@@ -91,6 +91,7 @@ merge_result_take(SortResult *result, MinimalTuple *rows)
 		rows[i] = (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next++]);
 		__builtin_prefetch(rows[i]);
 	}
+	memset(equal, EQUAL_COLUMNS_LEAST, n * sizeof(EqualColumns));
 	return n;
 }
 

@@ -12,7 +12,8 @@
  * A batch whose input was presorted needs no kernel.
  *
  * Memory policy: records and scratch lie in env->recs and env->scratch.  The batch counts
- * them for each row (Batch.sort_cost).
+ * them for each row (Batch.sort_cost).  One of them is freed after the sort.  The other one
+ * has the result: row ids, and behind them Sorted.equal.
  */
 #include "postgres.h"
 
@@ -218,23 +219,69 @@ extract_format(void *recs, SortRecFormat format, int rid_bits, size_t n, bool di
 		extract(recs, format, rid_bits, n, false, false, 0, NULL, groups);
 }
 
-/* Frees recs or scratch, whichever does not have the result. */
+/* Recs or scratch, whichever does not have the result. */
+static BulkBuf *
+other_buffer(SortEnv *env, const void *result)
+{
+	return result == env->recs.ptr ? &env->scratch : &env->recs;
+}
+
 static void
 free_other(SortEnv *env, const void *result)
 {
-	if (result == env->recs.ptr)
+	if (other_buffer(env, result)->mapped)
+		bulk_free(env->bulk, other_buffer(env, result));
+}
+
+/* Compares each of n sorted records with the one before; format is a constant. */
+static pg_attribute_always_inline void
+compare_format(const void *recs, SortRecFormat format, int rid_bits, size_t n, const EqualColumnsTable table,
+			   EqualColumns *equal)
+{
+	uint32		rid;
+	Key128		prev = sort_rec_get(recs, format, rid_bits, 0, &rid);
+
+	equal[0] = 0;
+	for (size_t i = 1; i < n; i++)
 	{
-		if (env->scratch.mapped)
-			bulk_free(env->bulk, &env->scratch);
+		Key128		key = sort_rec_get(recs, format, rid_bits, i, &rid);
+
+		equal[i] = table[highest_bit(key ^ prev)];
+		prev = key;
 	}
-	else if (env->recs.mapped)
-		bulk_free(env->bulk, &env->recs);
+}
+
+/* Puts Sorted.equal of the sorted records into the buffer that does not have them. */
+static pg_noinline EqualColumns *
+compare_neighbours(SortEnv *env, const Batch *batch, const Records *records, const void *recs)
+{
+	int			rid_bits = records->begin_bit;
+	BulkBuf    *buf = other_buffer(env, recs);
+	EqualColumnsTable table;
+
+	bulk_reserve(env->bulk, buf, records->n * sizeof(EqualColumns), 0);
+	sort_env_note_memory(env, batch_held(batch));
+	equal_columns_table(table, env->spec.keys, env->spec.nkeys, records->layout, records->end_bit - rid_bits);
+	switch (records->format)
+	{
+		case SORT_REC_PACKED:
+			compare_format(recs, SORT_REC_PACKED, rid_bits, records->n, table, buf->ptr);
+			break;
+		case SORT_REC_64:
+			compare_format(recs, SORT_REC_64, 0, records->n, table, buf->ptr);
+			break;
+		case SORT_REC_128:
+			compare_format(recs, SORT_REC_128, 0, records->n, table, buf->ptr);
+			break;
+	}
+	return buf->ptr;
 }
 
 /* Sets the result from sorted records: their row ids, with ties resolved, without duplicates if these are dropped. */
 static void
-take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, Sorted *sorted)
+take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, int flags, Sorted *sorted)
 {
+	EqualColumns *equal = NULL;
 	size_t		n = records->n;
 	int			rid_bits = records->begin_bit;
 	bool		distinct = env->drop_duplicates;
@@ -245,6 +292,8 @@ take_result(SortEnv *env, const Batch *batch, const Records *records, void *resu
 	uint64	   *set = NULL;
 	TieGroups	groups;
 
+	if ((flags & ORDER_COMPARE) != 0 && !distinct)
+		equal = compare_neighbours(env, batch, records, result);
 	if (distinct)
 	{
 		test = distinct_test(env->distinct_cols, records->layout, records->end_bit - rid_bits);
@@ -279,6 +328,9 @@ take_result(SortEnv *env, const Batch *batch, const Records *records, void *resu
 	env->report.dropped_in_batches += records->n - n;
 	sorted->rids = result;
 	sorted->n = n;
+	/* resolving ties has moved rows among equal keys only; a row id takes less than half a record */
+	if (equal != NULL)
+		sorted->equal = memcpy((uint32 *) result + n, equal, n * sizeof(EqualColumns));
 	free_other(env, result);
 }
 
@@ -345,7 +397,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 		result = run_kernel(env, batch, &records, refusal);
 		if (whole || economizes || count_ties(result, n, rid_bits) <= n / TIES_MAX_FRACTION)
 		{
-			take_result(env, batch, &records, result, sorted);
+			take_result(env, batch, &records, result, flags, sorted);
 			return;
 		}
 	}
@@ -363,7 +415,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	if ((flags & ORDER_KEEP_KEYS) == 0 && !gpusort_verify)
 		batch_free_keys(batch, env->bulk);
 	result = run_kernel(env, batch, &records, refusal);
-	take_result(env, batch, &records, result, sorted);
+	take_result(env, batch, &records, result, flags, sorted);
 }
 
 /* The row of key i of a sort with TIDs. */
@@ -595,6 +647,7 @@ order_batch(SortEnv *env, Batch *batch, int flags, Sorted *sorted)
 
 	sorted->n = 0;
 	sorted->rids = NULL;
+	sorted->equal = NULL;
 	sorted->keys = NULL;
 	sorted->duplicates = false;
 	if (keybuf->n == 0)
@@ -634,13 +687,15 @@ order_result(SortEnv *env, Batch *batch, ResultSpace *space)
 	Sorted		sorted;
 	SortResult *result;
 
-	order_batch(env, batch, ORDER_PLAIN, &sorted);
+	order_batch(env, batch, env->spec.compares ? ORDER_COMPARE : ORDER_PLAIN, &sorted);
 	if (env->bound > 0)
 		sorted.n = Min(sorted.n, env->bound);
 	result = env->spec.keys_only ?
 		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
 		result_rows_begin(&space->memory, env, &batch->arena, sorted.rids, sorted.n);
 	result->duplicates = sorted.duplicates;
+	if (!env->spec.keys_only)
+		space->memory.equal = sorted.equal;
 	batch_free_keys(batch, env->bulk);
 	tiebreak_release(env->tiebreak);
 	return result;

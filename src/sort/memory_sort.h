@@ -16,6 +16,7 @@ typedef struct Sorted
 {
 	size_t		n;
 	const uint32 *rids;			/* row ids in order; NULL: keys only */
+	const EqualColumns *equal;	/* of each row and the row before; NULL: not known */
 	const void *keys;			/* sorted keys; NULL: rows */
 	SortRecFormat format;		/* of keys */
 	int			rid_bits;		/* of keys as SORT_REC_PACKED */
@@ -41,7 +42,10 @@ typedef enum OrderFlags
 	 * The batch is one of several of its sort.  If it has few rows, the sort
 	 * has many such batches, and no device sorts them, even a forced one.
 	 */
-	ORDER_PART = 1 << 2
+	ORDER_PART = 1 << 2,
+
+	/* Sorted.equal is wanted */
+	ORDER_COMPARE = 1 << 3
 } OrderFlags;
 
 /* Sorts the rows of the batch. */

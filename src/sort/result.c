@@ -143,7 +143,7 @@ rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 }
 
 static int
-rows_take(SortResult *result, MinimalTuple *rows)
+rows_take(SortResult *result, MinimalTuple *rows, EqualColumns *equal)
 {
 	MemoryResult *memory = (MemoryResult *) result;
 	size_t		pos = memory->array.pos;
@@ -154,6 +154,10 @@ rows_take(SortResult *result, MinimalTuple *rows)
 		result_rows_prefetch(memory);
 	for (int i = 0; i < n; i++)
 		rows[i] = (MinimalTuple) arena_at(&memory->arena, rids[i]);
+	if (memory->equal != NULL)
+		memcpy(equal, memory->equal + pos, n * sizeof(EqualColumns));
+	else
+		memset(equal, EQUAL_COLUMNS_LEAST, n * sizeof(EqualColumns));
 	memory->array.pos += n;
 	return n;
 }
@@ -254,6 +258,7 @@ result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena, const 
 {
 	array_begin(&result->array, &rows_methods, env, n);
 	result->rids = rids;
+	result->equal = NULL;
 	result->row_bytes = result_row_bytes(arena, n);
 	result->arena = *arena;
 	return &result->array.base;

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "executor/tuptable.h"
+#include "sort/distinct_test.h"
 #include "sort/key_reader.h"
 #include "sort/merge.h"
 #include "sort/run.h"
@@ -85,11 +86,12 @@ typedef struct ResultMethods
 
 	/*
 	 * Returns at most RESULT_TAKE following rows at once: puts their
-	 * addresses into rows[] and returns their number.  They stay there until
+	 * addresses into rows[], the columns that each has in common with the row
+	 * before into equal[], and returns their number.  They stay there until
 	 * the next row is asked for.  0: the next row comes by next().  NULL: all
 	 * rows do.
 	 */
-	int			(*take) (SortResult *result, MinimalTuple *rows);
+	int			(*take) (SortResult *result, MinimalTuple *rows, EqualColumns *equal);
 
 	/*
 	 * Returns following keys at once: sets *recs to their records, as
@@ -138,6 +140,7 @@ typedef struct MemoryResult
 {
 	ArrayResult array;
 	const uint32 *rids;			/* [0, n) in order */
+	const EqualColumns *equal;	/* of each row and the row before; NULL: not known */
 	int			row_bytes;		/* bytes of a row to prefetch */
 
 	/* read-only copy: saves an indirection per row */

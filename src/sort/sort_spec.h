@@ -41,6 +41,7 @@ typedef struct SortSpec
 	 */
 	int			distinct;
 	double		groups;			/* planner's estimate of the values of these keys; 0: none */
+	bool		compares;		/* TakenRows.equal is asked for */
 
 	/*
 	 * Memory limit of a nested sort or of one without a plan node; 0: use

@@ -24,9 +24,11 @@ my %columns = (
 	i => "(CASE WHEN r % 11 > 0 THEN r % 9 END)::int",
 	b => "(r % 5 * 10000000000)::int8",
 	f => "(ARRAY['0', '-0', 'NaN', '-NaN', '1', NULL])[1 + r % 6]::float8",
+	q => "(r * 0.1)::float8",
 	n => "(ARRAY[1.0, 1.00, 1.000, 'NaN', 0, NULL])[1 + r % 6]::numeric",
 	t => "('key ' || r % 13)",
 	s => "(ARRAY['a', 'A', 'b', 'B', NULL])[1 + r % 5] COLLATE loose",
+	e => "((ARRAY['customer', 'CUSTOMER'])[1 + r % 2] || r % 20) COLLATE loose",
 	c => "(ARRAY['x', 'x ', 'x  ', 'y'])[1 + r % 4]::bpchar",
 	l => "(repeat((r % 4)::text, 3000 + (r % 4)::int))",
 	d => "(date '2020-01-01' + (r % 6)::int)",
@@ -83,7 +85,7 @@ my (%seen, $failed);
 for my $round (1 .. $rounds)
 {
 	my $sql = statement();
-	my $work_mem = pick('64kB', '4MB');
+	my $work_mem = pick('64kB', '4MB', '256MB');
 	my $set = "SET work_mem = '$work_mem'; SET max_parallel_workers_per_gather = " . pick(0, 2) . ';';
 	my $make = ($round % 25 == 1) ? make_table(pick(50, 3000)) : '';
 
@@ -113,11 +115,11 @@ is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT row_number()
 	. 'FETCH 3 FROM c; COMMIT'), "1\n2\n3", 'a cursor');
 
 # an order by bytes, whose operator class has the equality of a collation that ignores case
-my $bytes = 'SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off; '
-  . 'SELECT max(r), sum(r) FROM (SELECT rank() OVER (ORDER BY s USING ~<~) AS r FROM bytes) q';
+my $bytes = 'SELECT max(r), sum(r) FROM (SELECT rank() OVER (ORDER BY s USING ~<~) AS r FROM bytes) q';
 $node->safe_psql('postgres', "CREATE TABLE bytes AS SELECT (ARRAY['A', 'a'])[1 + i % 2] COLLATE loose AS s "
 	. 'FROM generate_series(1, 3000) i; ALTER TABLE bytes SET (parallel_workers = 2); ANALYZE bytes');
-is($node->safe_psql('postgres', $bytes), '1|3000', 'an order finer than its equality');
+is($node->safe_psql('postgres', "SET max_parallel_workers_per_gather = $_; SET parallel_leader_participation = off; "
+		  . $bytes), '1|3000', "an order finer than its equality, $_ workers") for 0, 2;
 
 # Equal values that are not neighbours are no group, and a group's rows are sorted in each of its spellings.  Also
 # citext, whose order is that of the collation, and whose equality is that of bytes.
@@ -152,5 +154,20 @@ my $hashed = "SET max_parallel_workers_per_gather = 0; SET gpusort.plan_grouping
 $node->safe_psql('postgres', "CREATE TABLE hashed AS SELECT ((ARRAY['k', 'K'])[1 + i % 2] || i / 2) COLLATE loose AS s "
 	. 'FROM generate_series(0, 199999) i; ANALYZE hashed');
 is($node->safe_psql('postgres', $hashed), '100000', 'no sort takes the place of a hash table that finds fewer groups');
+
+# keys of the width of a record, of two words, quantized keys, and ties that are resolved by the rows
+$node->safe_psql('postgres', 'CREATE TABLE keys AS SELECT i AS id, mix(i) % 1000 AS a, mix(i * 3) / 7.0::float8 AS f, '
+	. "'a common prefix ' || mix(i * 5) % 900 AS t, (mix(i * 7) % 50)::numeric / 10 AS n, mix(i * 11) AS w "
+	. 'FROM generate_series(1, 70000) i; ANALYZE keys');
+for my $by ('a ORDER BY n DESC', 'f', 'n ORDER BY t', 'a, t ORDER BY n, f DESC', 'w, f ORDER BY t', 't ORDER BY w')
+{
+	my $sql = "SELECT md5(string_agg(r || ' ' || d, ',' ORDER BY id)) FROM (SELECT id, rank() OVER p AS r, "
+	  . "dense_rank() OVER p AS d FROM keys WINDOW p AS (PARTITION BY $by)) q";
+	my %sums = map {
+		$_ => $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SET work_mem = '64MB'; "
+			. "SET gpusort.enable = $_; $sql") } qw(on off);
+
+	is($sums{on}, $sums{off}, "keys by $by");
+}
 $node->stop;
 done_testing();

@@ -145,6 +145,7 @@ gpusort_run(GpuSortState *node)
 		spec.keys_only = node->keys_only;
 		spec.distinct = node->sort.distinct;
 		spec.groups = node->sort.groups;
+		spec.compares = node->compares;
 		spec.can_rerun = gpusort_can_rerun;
 		spec.can_rerun_arg = outer;
 		/* reading the clock takes long compared with a sort of ten rows */

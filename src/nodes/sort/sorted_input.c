@@ -148,9 +148,7 @@ sorted_input_take(PlanState *ps, TakenRows *taken)
 	}
 	taken->more = node != NULL && node->result->methods->take != NULL;
 	if (taken->more)
-		taken->n = node->result->methods->take(node->result, taken->rows);
-	if (taken->compares)
-		memset(taken->equal, EQUAL_COLUMNS_LEAST, taken->n * sizeof(EqualColumns));
+		taken->n = node->result->methods->take(node->result, taken->rows, taken->equal);
 	return taken->n > 0;
 }
 
@@ -195,7 +193,9 @@ sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 			get_opcode(get_equality_op_for_ordering_op(key->sortop, NULL)) != column->equal.fn_oid)
 			return false;
 	}
-	if (((CustomScanState *) ps)->methods == &parallel_sort_node.exec)
+	if (((CustomScanState *) ps)->methods == &sort_node.exec)
+		((GpuSortState *) ps)->compares = true;
+	else
 		((ParallelSortState *) ps)->compares = true;
 	return true;
 }
