@@ -91,7 +91,7 @@ typedef struct AggregateState
 	AggState   *agg;
 	PlanState  *outer;
 	int			ngroup;			/* columns of a group */
-	GroupColumns *columns;		/* these and the order columns that are compared */
+	GroupColumns *columns;		/* of a group, then those of the order that are compared */
 	AttrNumber	last_attno;		/* last column of the child that is used */
 	ColumnReader *reader;		/* reads the used columns; NULL: not possible */
 	bool		evaluates;		/* expressions or functions need tmpcontext */
@@ -100,8 +100,8 @@ typedef struct AggregateState
 	int			ntransitions;
 	Transition *transitions;
 	OrderedSet *set;			/* NULL: no ordered-set aggregate */
-	AttrNumber	set_attno;		/* its sort column; 0: none */
-	bool		has_mode;		/* one of its aggregates is mode() */
+	AttrNumber	set_attno;		/* sort column of the set; 0: none */
+	bool		has_mode;		/* one of the set's aggregates is mode() */
 	bool		only_wanted;	/* the set's wanted values are all that is needed */
 	bool		first_row_used; /* the result has columns of the group's first row */
 	char	   *row_copy;		/* the first row, if the sort does not keep it */

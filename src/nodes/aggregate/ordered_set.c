@@ -97,7 +97,7 @@ struct OrderedSet
 {
 	int			ncalls;
 	SetCall    *calls;
-	bool		by_position;	/* one is not mode() */
+	bool		by_position;	/* one of the calls is not mode() */
 	AttrNumber	attno;			/* the sort column */
 	int16		typlen;
 	bool		typbyval;
@@ -116,7 +116,7 @@ struct OrderedSet
 
 	WantedValue *wanted;		/* by position, in the memory of the output row */
 	int			nwanted;
-	int			next_wanted;	/* these were not found yet */
+	int			next_wanted;	/* the first wanted value that was not found yet */
 	int64		position;		/* of the next value, if count is final */
 
 	/* of mode() */

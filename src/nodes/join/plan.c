@@ -5,7 +5,7 @@
  * The join must be an inner, left, semi or anti join whose keys are columns of both
  * children, as they are above a Sort.  A Materialize of the inner side goes: it is there
  * because PostgreSQL's Merge Join marks and restores, or to spare the Sort a final merge.
- * It stays if it keeps rows for a rescan.
+ * A Materialize that keeps rows for a rescan stays.
  */
 #include "postgres.h"
 
@@ -78,7 +78,7 @@ replace_merge_join(MergeJoin *join, bool rewind)
 	*kept = *join;
 	kept->join.plan = (Plan) {.type = T_MergeJoin};
 	cscan->custom_private = list_make1(kept);
-	/* its target list computes expressions */
+	/* the node's target list computes expressions */
 	cscan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	return &cscan->scan.plan;
 }

@@ -43,7 +43,7 @@
 /* ------------------------------------------------------------------------
  * Slot of rows that are made from their keys
  *
- * It is a virtual slot, whose values the parent reads without deforming a tuple.
+ * The slot is a virtual one, whose values the parent reads without deforming a tuple.
  * But window functions and Materialize also copy rows to MinimalTuples, and a
  * virtual slot's copy looks up the columns' types again for each row.  This slot
  * has a row writer, which has looked them up once.

@@ -95,7 +95,7 @@ parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn 
 	gather->plan.type = T_Gather;
 	gather->plan.plan_node_id = sort->plan.plan_node_id;
 	gather->plan.targetlist = copyObject(input);
-	gather->plan.initPlan = NIL;	/* they belong to the GpuSort */
+	gather->plan.initPlan = NIL;	/* initPlans belong to the GpuSort */
 	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
 											  keys, sort->numCols);
 	gather->num_workers = merge->num_workers;

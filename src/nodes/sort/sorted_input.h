@@ -33,14 +33,14 @@ extern uint64 sorted_input_skip(PlanState *ps, uint64 rows);
 extern uint64 sorted_input_skip_values(PlanState *ps, AttrNumber attno, uint64 *nulls);
 
 /*
- * The number of following rows that sorted_input_peek() can read; 0 for other nodes.  Sets *all if
- * no other rows follow them.
+ * The number of following rows that sorted_input_peek() can read; 0 if the node is no serial GpuSort.
+ * Sets *all if these are all following rows.
  */
 extern uint64 sorted_input_ahead(PlanState *ps, bool *all);
 
 /*
- * Puts following row i, one of those, into a slot of the kind that the node returns; 0 is the
- * next row.  The node's next row stays the same.
+ * Puts following row i, of those that sorted_input_ahead() counts, into a slot of the kind that the
+ * node returns; 0 is the next row.  The node's next row stays the same.
  */
 extern void sorted_input_peek(PlanState *ps, uint64 i, TupleTableSlot *slot);
 
@@ -95,9 +95,9 @@ extern void sorted_input_filter(const MergeSide *adds, const MergeSide *drops);
 extern bool sorted_input_stays(PlanState *ps);
 
 /*
- * The sorted rows of such a node, if all of them can be read in any order:
- * a row that was returned is at pos - 1, and the row at pos is returned next.  Otherwise NULL.
- * It stays until the node is rescanned or ended.
+ * The sorted rows of a serial GpuSort, if all of them can be read in any order: the row that was
+ * returned last is at pos - 1, and the row at pos is returned next.  Otherwise NULL.
+ * The array stays until the node is rescanned or ended.
  */
 extern ArrayResult *sorted_input_array(PlanState *ps);
 

@@ -13,9 +13,10 @@
  * partition's rows are stored until the next partition begins.
  *
  * A row belongs to a new partition or peer group if a column differs from that of the
- * row before.  Rows are taken from a sort many at once, and its keys tell the first column that
- * differs; then neither the columns are read nor, without expressions, the rows.  Where
- * the keys do not tell, the columns are compared (group_column.c).
+ * row before.  Many rows are taken from a sort at once, and the sort's keys tell the first
+ * column that differs.  Then the compared columns are not read, and a node without
+ * expressions reads no rows.  Where the keys do not tell, the columns are compared
+ * (group_column.c).
  *
  * The child's row is the outer tuple of the node's expressions, and the values of the
  * functions are its scan tuple: custom_scan_tlist has a column for each function.  The
@@ -27,8 +28,8 @@
  * search, and the rows before it are not read.  A lower window returns them, with NULLs for
  * its functions, as WindowAgg does.
  *
- * Memory policy: the compared columns of one row, not always the last one, in the query's memory context; a
- * partition's rows in a tuplestore of work_mem.
+ * Memory policy: the compared columns of one row in the query's memory context; a partition's rows in a tuplestore of
+ * work_mem.
  */
 #include "postgres.h"
 
@@ -115,7 +116,7 @@ first_difference(WindowState *node, TupleTableSlot *row)
 	return first;
 }
 
-/* Keeps the values of the last row, which was taken, if that was not done. */
+/* Keeps the compared columns of the last row, unless they are kept.  The row was taken. */
 static void
 keep_last_taken(WindowState *node)
 {
@@ -137,7 +138,10 @@ take_rows(WindowState *node)
 	return node->begun && sorted_input_take(outerPlanState(node), &node->taken);
 }
 
-/* The next row; sets *first to first_difference() of it.  Without expressions its slot may have another row. */
+/*
+ * The next row.  Sets *first to the first compared column in which this row differs from the row before.  If the node
+ * has no expressions, the slot may have an older row.
+ */
 static pg_attribute_always_inline TupleTableSlot *
 next_compared_row(WindowState *node, int *first)
 {
@@ -183,7 +187,7 @@ same_columns(GroupColumns *columns, int n, TupleTableSlot *row)
 
 /*
  * How many of the next "rows" rows of the sort agree with the current row in the first
- * ncolumns columns.  They come first.
+ * ncolumns columns.  These rows come before all others, because the sort orders by the columns.
  */
 static int64
 count_same_ahead(WindowState *node, int64 rows, int ncolumns)
@@ -222,7 +226,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 	return same;
 }
 
-/* Skips the rest of the partition: those of its rows that the sort can look up without returning them. */
+/* Skips the following rows of the partition that the sort can look up without returning them. */
 static void
 jump(WindowState *node)
 {
@@ -447,8 +451,8 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 		econtext->ecxt_scantuple = node->values;
 
 		/*
-		 * as WindowAgg: a row that fails a condition is projected first, for
-		 * the errors and effects of its expressions
+		 * a row that fails a condition is projected first, as in WindowAgg: its
+		 * expressions may raise errors or have effects
 		 */
 		result = pstate->ps_ProjInfo == NULL ? node->values : ExecProject(pstate->ps_ProjInfo);
 		if (!node->nulls && !ExecQual(node->run_condition, econtext))
