@@ -130,7 +130,8 @@ extern void gpusort_route_problem(const RouteFacts *facts, SortProblem *problem)
 
 /*
  * Predicts the times of the CPU's choice and of every GPU algorithm.  out[0] is the
- * automatic choice; the others follow by predicted time, then those that cannot be chosen.
+ * automatic choice.  Algorithms that can be chosen follow by predicted time; algorithms
+ * that cannot be chosen come last.
  */
 extern void gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COUNT]);
 
@@ -148,11 +149,11 @@ extern void gpusort_route_display_name(const char *name, char *buf, size_t size)
  * Correction factors
  *
  * A correction factor is the ratio of observed to modelled time of a cost term.
- * It is initialised by a measurement, then a clamped moving average in log space.
- * One job moves it by a bounded step, and upwards by less than downwards, because
- * delays only make jobs longer.  A high factor keeps jobs away that could correct
- * it.  So the part above the measurement decays while no job comes; the next slow
- * job restores it.
+ * The factor begins as a measurement and is then a clamped moving average in log
+ * space.  One job moves the factor by a bounded step, and upwards by less than
+ * downwards, because delays only make jobs longer.  A device with a high factor gets
+ * no jobs, so no job corrects the factor.  Therefore its part above the measurement
+ * decays while no job comes; the next slow job restores it.
  * ------------------------------------------------------------------------
  */
 
@@ -361,7 +362,7 @@ extern double hash_group_us(const GroupFacts *facts);
  */
 extern double sorted_group_us(const GroupFacts *facts);
 
-/* The same by a GpuSort Aggregate above a GpuSort. */
+/* As sorted_group_us(), by a GpuSort Aggregate above a GpuSort. */
 extern double aggregate_node_us(const GroupFacts *facts);
 
 /* Rows that are joined by equality, in one process or in several. */

@@ -12,8 +12,8 @@
  * bench/route_grid compares the rule with measured times.
  *
  * The predicted time decides between the CPU and a GPU, and is a part of a sort's cost
- * in a plan.  It is that of cpu_radix, also where cpu_counting or cpu_merge is chosen,
- * because these take a little less.  Satish et al. 2010 (section 4.3.2) model a radix
+ * in a plan.  The model predicts the time of cpu_radix, also where cpu_counting or
+ * cpu_merge is chosen: these kernels take a little less.  Satish et al. 2010 (section 4.3.2) model a radix
  * sort's time as passes * records * (operations + bytes / bandwidth).  The model keeps
  * this form, n * radix(n, bits), and measures the term.  It is a curve over n, because
  * cache misses dominate and the kernel changes its method with the size.  cpu_radix

@@ -71,7 +71,7 @@ static const double read_ns[] = {0, 6, 16, 36, 64, 100};
 #define MERGE_ROW_NS		16.0
 #define MERGE_AGAIN_NS		40.0
 
-/* The same in a GpuSort Join */
+/* GpuSort Join: the same steps */
 #define NODE_MERGE_ROW_NS	8.0
 #define NODE_MERGE_KEY_NS	4.0 /* comparing a column */
 #define NODE_MERGE_VARLENA_NS	30.0	/* in addition, if its length varies */

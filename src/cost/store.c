@@ -2,11 +2,11 @@
  * store.c
  *	  The correction factors in shared memory, and their use by sorts.
  *
- * They begin with the measurements that the service takes at its start, and jobs correct
- * them.  A restart begins anew: it costs the predictions of a few jobs.  A server without
+ * The factors begin with the measurements that the service takes at its start, and jobs
+ * correct them.  After a restart the predictions of a few jobs are worse.  A server without
  * the GPU service learns nothing: the factors do not matter between CPU kernels.
  *
- * A lock protects them, which is held for a microsecond.
+ * A lock protects the factors.  It is held for a microsecond.
  */
 #include "postgres.h"
 
