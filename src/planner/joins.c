@@ -310,7 +310,7 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 							 peer.us / 1000, ours < peer.us ? "a path is added" : "PostgreSQL's paths stay")));
 	if (ours >= peer.us)
 		return;
-	/* the peer's cost contains that of its inner side if it is another path */
+	/* if the peer reads another inner path, reading ours costs what this time costs the peer */
 	inner_read_cost = join->inner_us > 0 ? peer_cost(&peer, join->inner_us) - join->inner->total_cost : 0;
 	/* a sorted inner side may cost more to read than that is */
 	path->startup_cost = outer_path->startup_cost + Max(0, inner_path->startup_cost + inner_read_cost);

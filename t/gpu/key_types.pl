@@ -88,8 +88,8 @@ for my $mode (sort keys %modes)
 	device_unused($node, $mode);
 }
 
-# The last rows differ from all rows before: another prefix, a string that is longer than its normalized key, decimals,
-# a NULL, addresses of the other family.
+# The last rows differ from all rows before in five ways.  Strings have another prefix.  Other strings are longer than
+# their normalized key.  Numbers have more decimals.  A value is NULL.  Addresses are of the other family.
 my $late = $rows - 1000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE late AS SELECT i AS id, i >= $late AS of_late, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END ||
