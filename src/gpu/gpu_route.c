@@ -33,14 +33,9 @@ fill_cpu_facts(const SortEnv *env, const KeyLayout *layout, int rid_bits, double
 {
 	memset(facts, 0, sizeof(*facts));
 	facts->n = (size_t) n;
-	if (env->spec.keys_only && layout->total_bits > 64)
+	if (env->spec.keys_only && layout->total_bits + rid_bits > 64)
 	{
-		facts->format = SORT_REC_128;
-		facts->end_bit = layout->total_bits;
-	}
-	else if (env->spec.keys_only && layout->total_bits + rid_bits > 64)
-	{
-		facts->format = SORT_REC_64;
+		facts->format = layout->total_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 		facts->end_bit = layout->total_bits;
 	}
 	else
