@@ -36,8 +36,8 @@
 /* Rows or pages between two checks of whether the sort is still wanted. */
 #define ROWS_PER_STOP_CHECK	256
 
-/* Rows that a scan returns in slots before its pages are read: small scans are not worth it. */
-#define ROWS_BEFORE_PAGES	64
+/* Rows that a scan returns in slots before its pages are read: making a page scan takes as long. */
+#define ROWS_BEFORE_PAGES	4
 
 void
 page_source_init(PageSource *source, PlanState *plan)
