@@ -267,7 +267,7 @@ sink_bounded_early_cutoff(BoundedSink *sink)
 	return true;
 }
 
-/* Takes the row in the slot unless it is unwanted.  cmp: compare_cutoff() of it; 0: whole rows are compared. */
+/* Takes the row in the slot unless it is unwanted.  cmp: its compare_cutoff(), < 0 or 0. */
 static SinkAnswer
 put_compared(BoundedSink *sink, TupleTableSlot *slot, int cmp)
 {
@@ -277,11 +277,10 @@ put_compared(BoundedSink *sink, TupleTableSlot *slot, int cmp)
 	if (cmp == 0)
 	{
 		cmp = tiebreak_compare_slot(env->tiebreak, slot, sink->cutoff_row.ptr);
-		if (cmp == 0 && !sink->early_cutoff)
+		if (cmp > 0 || (cmp == 0 && !sink->early_cutoff))
 			return SINK_TAKEN;
 	}
-	if (cmp > 0)
-		return SINK_TAKEN;
+	cut_if_many(sink);
 	if (!has_memory(sink))
 		return SINK_FULL;
 	if (unlikely(!batch_put_row(batch, &env->keys, env->writer, slot)) &&
@@ -294,24 +293,20 @@ static SinkAnswer
 bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	BoundedSink *bounded = (BoundedSink *) sink;
-	bool		limited;
+	bool		limited = bounded->have_cutoff || bounded->shared_cutoff != NULL;
+	int			cmp = limited ? compare_cutoff(bounded, slot, NULL, NULL, 0) : -1;
 
-	cut_if_many(bounded);
-	limited = bounded->have_cutoff || bounded->shared_cutoff != NULL;
-	return put_compared(bounded, slot, limited ? compare_cutoff(bounded, slot, NULL, NULL, 0) : -1);
+	return cmp > 0 ? SINK_TAKEN : put_compared(bounded, slot, cmp);
 }
 
 static SinkAnswer
 put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 {
 	Batch	   *batch = sink->base.batch;
-	bool		limited;
-	int			cmp;
-
-	cut_if_many(sink);
 	/* page_keys_select() has applied a shared cutoff to the rows of a direct page */
-	limited = sink->have_cutoff || (sink->shared_cutoff != NULL && !page->direct);
-	cmp = limited ? compare_cutoff(sink, NULL, &page->keys, where, i) : -1;
+	bool		limited = sink->have_cutoff || (sink->shared_cutoff != NULL && !page->direct);
+	int			cmp = limited ? compare_cutoff(sink, NULL, &page->keys, where, i) : -1;
+
 	if (cmp > 0)
 		return SINK_TAKEN;
 	if (cmp == 0 || !page->direct)
@@ -321,6 +316,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 		slot_getsomeattrs(slot, batch->keybuf.last_att);
 		return put_compared(sink, slot, cmp);
 	}
+	cut_if_many(sink);
 	if (!has_memory(sink))
 		return SINK_FULL;
 	if (unlikely(!batch_put_page_row(batch, &sink->base.env->keys, page, i, where)) &&
