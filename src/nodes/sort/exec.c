@@ -401,11 +401,12 @@ static void
 gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GpuSortState *node = (GpuSortState *) css;
+	const PlanState *ps = &css->ss.ps;
 
 	explain_keys(css, &node->sort, 0, ancestors, es);
-	if (es->analyze && css->ss.ps.instrument->nfiltered1 > 0)
+	if (es->analyze && ps->instrument != NULL && ps->instrument->nfiltered1 > 0)
 		ExplainPropertyFloat("Rows Removed by Merge Cond", NULL,
-							 css->ss.ps.instrument->nfiltered1 / css->ss.ps.instrument->nloops, 0, es);
+							 ps->instrument->nfiltered1 / ps->instrument->nloops, 0, es);
 	if (es->analyze && node->sort_done)
 		explain_sort(css, node->sorter->report, node->keys_only, node->filter, es);
 }
