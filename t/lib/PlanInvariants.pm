@@ -15,7 +15,8 @@
 #				less than the other.
 #	workers		A Gather plans as many workers as the stock plan's Gather of the same tables, and at least one.
 #	shape		With gpusort.plan_grouping = off the plan differs from the stock plan only in the nodes that order and
-#				group rows, and in workers that an ORDER BY has beyond those of the stock plan.
+#				group rows, and in workers that an ORDER BY has beyond those of the stock plan.  Its input in workers
+#				is PostgreSQL's partial path of the same tables, which may have another shape than that of one process.
 #	again		The same query has the same plan.
 package PlanInvariants;
 
@@ -74,6 +75,9 @@ sub input_nodes
 	return ($node, map { input_nodes($_) } inputs($node));
 }
 
+# The tables below a node.
+sub tables { return join ' ', sort map { $_->{Alias} // () } input_nodes($_[0]) }
+
 # A plan's Gathers: tables below => workers.  A subquery that the leader evaluates belongs to the Gather in one plan,
 # and to a node of gpusort above the Gather in the other.
 sub gathers
@@ -83,7 +87,7 @@ sub gathers
 
 	for my $node (grep { defined $_->{'Workers Planned'} } nodes($plan))
 	{
-		my $of = join ' ', sort map { $_->{Alias} // () } input_nodes($node);
+		my $of = tables($node);
 
 		$workers{$of} = max($workers{$of} // 0, $node->{'Workers Planned'});
 	}
@@ -91,12 +95,14 @@ sub gathers
 }
 
 # The tree of a node without the nodes that order rows, or group rows in an order, and without projections: these have
-# one input.  Merge joins have one name.
+# one input.  Merge joins have one name.  Of a sort of the tables in %$loose it has these only.
 sub tree
 {
-	my ($node) = @_;
+	my ($node, $loose) = @_;
 	my $name = name($node);
-	my @below = map { tree($_) } inputs($node);
+
+	return tables($node) if $name =~ /^(Sort|Incremental Sort|GpuSort)$/ && $loose->{ tables($node) };
+	my @below = map { tree($_, $loose) } inputs($node);
 
 	# a parallel Append has its inputs by cost
 	@below = sort @below if $name =~ /^(Parallel )?Append$/;
@@ -118,10 +124,20 @@ sub tree
 # The trees of a plan and of its subqueries, whose places depend on the nodes that evaluate them.
 sub shape
 {
-	my ($plan) = @_;
+	my ($plan, $loose) = @_;
 	my %inputs = map { $_ => 1 } map { inputs($_) } nodes($plan);
 
-	return join '; ', sort map { tree($_) } grep { !$inputs{$_} } nodes($plan);
+	return join '; ', sort map { tree($_, $loose) } grep { !$inputs{$_} } nodes($plan);
+}
+
+sub shape_rule
+{
+	my ($stock, $plan) = @_;
+	my %of = gathers($stock);
+	my %loose = map { $_ => 1 } grep { !$of{$_} } keys %{ { gathers($plan) } };
+	my ($is, $should) = map { shape($_, \%loose) } $plan, $stock;
+
+	return $is eq $should ? () : "$is\nstock $should";
 }
 
 sub child_rule
@@ -169,8 +185,7 @@ sub broken_rules
 		push @broken, map { [ 'child', $way, $_ ] } map { child_rule($_) } grep { is_ours($_) } nodes($plan);
 		push @broken, map { [ 'workers', $way, $_ ] } workers_rule($stock, $plan),
 		  $way eq 'in_place' ? lost($stock, $plan) : ();
-		push @broken, [ 'shape', $way, shape($plan) . "\nstock " . shape($stock) ]
-		  if $way eq 'in_place' && shape($plan) ne shape($stock);
+		push @broken, map { [ 'shape', $way, $_ ] } shape_rule($stock, $plan) if $way eq 'in_place';
 	}
 	push @broken, [ 'again', 'ours', 'another plan' ] if $plans->{ours} ne $plans->{again};
 	return @broken;
