@@ -35,10 +35,11 @@ extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
 /*
- * Does the order find those values equal that its equality operator finds equal?  With a nondeterministic
- * collation that is known of the default operator classes of strings only: ~<~ compares bytes, and its
- * operator class has the equality of the collation; citext compares by the collation, and its equality is
- * that of bytes.  Then equal values need not be neighbours.
+ * Are two values equal in the sort's order exactly if the equality operator of the order's operator class finds them
+ * equal?  If not, equal values need not be neighbours in the sorted rows.  With a nondeterministic collation only the
+ * default operator classes of strings are known to agree.  Two that do not: ~<~ compares bytes, while the
+ * equality operator of its class follows the collation; citext compares by the collation, and its equality
+ * operator compares bytes.
  */
 extern bool key_orders_by_equality(const KeyColumn *key);
 

@@ -3,20 +3,22 @@
  *	  Drops rows of a merge join that have no match, before they are sorted.
  *
  * The filter is a Bloom filter of words of 64 bits: a value sets four bits of one word, so that
- * a test reads one word.  The rows of a page are tested together: first their words are prefetched.  With 8 to
- * 16 bits a value about 0.5 to 3 % of the values that were not added pass the test.
+ * a test reads one word.  The rows of a page are tested together: first their words are prefetched.  A filter of
+ * 8 to 16 bits for each value passes 0.5 to 3 % of the values that were not added.
  *
- * A row with a NULL has no match.  A filter that drops few rows is not asked any more
- * (KEY_FILTER_TRIAL).  What is dropped depends only on the rows and their order, so a sort that is
- * run again after a GPU's failure takes the same rows again.
+ * A row with a NULL has no match.  A filter that drops few rows is given up (KEY_FILTER_TRIAL).  The rows and
+ * their order alone decide which rows are dropped.  So a sort that is repeated after a GPU's failure takes the
+ * same rows again.
  *
  * Memory policy: one array, allocated once.
  * Source: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), blocked filters.
  */
 #include "postgres.h"
 
+#include "access/tupmacs.h"
 #include "port/pg_bitutils.h"
 #include "scan/key_filter.h"
+#include "store/store.h"
 #include "utils/memutils.h"
 
 /* Bits for each value, before the number of words is rounded up to a power of two. */
@@ -109,12 +111,19 @@ filter_bits(uint64 hash)
 		UINT64CONST(1) << (hash >> 12 & 63) | UINT64CONST(1) << (hash >> 18 & 63);
 }
 
-static inline int64
-read_integer(const char *value, int bytes)
+static inline void
+add_hash(KeyFilter *filter, uint64 hash)
 {
-	if (bytes == sizeof(int32))
-		return *(const int32 *) value;
-	return bytes == sizeof(int64) ? *(const int64 *) value : *(const int16 *) value;
+	*filter_word(filter, hash) |= filter_bits(hash);
+}
+
+/* Was a value with this hash value added? */
+static inline bool
+has_hash(const KeyFilter *filter, uint64 hash)
+{
+	uint64		bits = filter_bits(hash);
+
+	return (*filter_word(filter, hash) & bits) == bits;
 }
 
 /* Does the sort drop rows, and has the filter dropped enough so far? */
@@ -142,26 +151,25 @@ key_filter_page(KeyFilterUse *use, RowPage *page, OffsetNumber *offsets)
 	{
 		if (unlikely(where[0][i] == NULL))
 			continue;
-		hashes[n] = hash_integer(read_integer(where[0][i], use->bytes));
+		hashes[n] = hash_integer(integer_of_datum(fetch_att(where[0][i], true, use->bytes), use->bytes));
 		__builtin_prefetch(filter_word(filter, hashes[n]));
 		rows[n++] = i;
 	}
 	if (use->role == KEY_FILTER_ADDS)
 	{
 		for (int i = 0; i < n; i++)
-			*filter_word(filter, hashes[i]) |= filter_bits(hashes[i]);
+			add_hash(filter, hashes[i]);
 		return;
 	}
 	for (int i = 0; i < n; i++)
 	{
-		uint64		bits = filter_bits(hashes[i]);
 		int			row = rows[i];
 
 		page->tuples[kept] = page->tuples[row];
 		page->lens[kept] = page->lens[row];
 		if (offsets != NULL)
 			offsets[kept] = offsets[row];
-		kept += (*filter_word(filter, hashes[i]) & bits) == bits;
+		kept += has_hash(filter, hashes[i]);
 	}
 	use->tested += page->n;
 	use->dropped += page->n - kept;
@@ -171,29 +179,22 @@ key_filter_page(KeyFilterUse *use, RowPage *page, OffsetNumber *offsets)
 bool
 key_filter_slot(KeyFilterUse *use, TupleTableSlot *slot)
 {
-	bool		passes = true;
 	bool		isnull;
+	bool		passes;
 	Datum		value;
+	uint64		hash;
 
 	if (use->role != KEY_FILTER_ADDS && !drops_rows(use))
 		return true;
 	value = slot_getattr(slot, use->attno, &isnull);
-	if (isnull)
-		passes = false;
-	else
-	{
-		uint64		hash = hash_integer(use->bytes == sizeof(int32) ? DatumGetInt32(value) :
-										use->bytes == sizeof(int64) ? DatumGetInt64(value) : DatumGetInt16(value));
-		uint64	   *word = filter_word(use->filter, hash);
-		uint64		bits = filter_bits(hash);
-
-		if (use->role == KEY_FILTER_ADDS)
-			*word |= bits;
-		else
-			passes = (*word & bits) == bits;
-	}
+	hash = hash_integer(integer_of_datum(value, use->bytes));
 	if (use->role == KEY_FILTER_ADDS)
+	{
+		if (!isnull)
+			add_hash(use->filter, hash);
 		return true;
+	}
+	passes = !isnull && has_hash(use->filter, hash);
 	use->tested++;
 	use->dropped += !passes;
 	return passes;

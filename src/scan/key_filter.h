@@ -2,8 +2,8 @@
  * key_filter.h
  *	  KeyFilter: the integers by which rows of one side of a merge join are sorted.
  *
- * The sort of one side adds the values of its rows while it takes them.  The sort of the other side
- * drops rows whose value was not added: they have no match.  See key_filter.c.
+ * The sort of one side adds the keys of its rows while it takes the rows.  Then the sort of the other side
+ * drops rows whose key was not added: they have no match.  See key_filter.c.
  */
 #ifndef GPUSORT_SCAN_KEY_FILTER_H
 #define GPUSORT_SCAN_KEY_FILTER_H
@@ -34,25 +34,25 @@ typedef struct KeyFilterUse
 	uint64		dropped;
 } KeyFilterUse;
 
-/* Can there be a filter for this number of values in this memory (bytes)? */
+/* Does a filter for this number of values fit in this memory (bytes)? */
 extern bool key_filter_possible(double values, Size memory);
 
-/* Creates a filter that is possible, in the current memory context. */
+/* Creates a filter in the current memory context.  key_filter_possible() has allowed it. */
 extern KeyFilter *key_filter_create(double values);
 
-/* The sort takes its first row; it may have taken the same rows before. */
+/* Called before the sort takes its first row.  A sort that is repeated takes the same rows again. */
 extern void key_filter_begin(KeyFilterUse *use);
 
-/* The sort has taken all rows. */
+/* Called after the sort has taken all rows. */
 extern void key_filter_end(KeyFilterUse *use);
 
 /*
- * Adds the values of a page's rows, or drops rows from the page.  offsets are moved with the rows; NULL: there are
- * none.
+ * Adds the keys of the page's rows, or drops rows from the page, as the use's role says.  offsets has the line
+ * pointer of each row, and loses those of dropped rows; NULL: the rows have none.
  */
 extern void key_filter_page(KeyFilterUse *use, RowPage *page, OffsetNumber *offsets);
 
-/* Adds the value of the row.  False: the row is to be dropped. */
+/* The same for the row of a slot.  False: the caller drops the row. */
 extern bool key_filter_slot(KeyFilterUse *use, TupleTableSlot *slot);
 
 #endif							/* GPUSORT_SCAN_KEY_FILTER_H */

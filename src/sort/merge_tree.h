@@ -91,7 +91,10 @@ extern void merge_tree_free(MergeTree *tree);
 /* Merges more rows; false at the end.  Rows returned before become invalid. */
 extern bool merge_tree_more(MergeTree *merge);
 
-/* How many leading columns each of the next n rows has in common with the row before.  All of them were merged. */
+/*
+ * Sets for each of the next n rows how many leading columns it has in common with the row before it.
+ * merge_tree_more() has merged these rows.
+ */
 extern void merge_tree_equal(const MergeTree *merge, uint32 n, EqualColumns *equal);
 
 /*

@@ -58,4 +58,13 @@ reader_column_load(const ReaderColumn *column, const char *from)
 	}
 }
 
+/* The value of an integer, a date or a time of this size. */
+static pg_attribute_always_inline int64
+integer_of_datum(Datum value, int bytes)
+{
+	if (bytes == sizeof(int32))
+		return DatumGetInt32(value);
+	return bytes == sizeof(int64) ? DatumGetInt64(value) : DatumGetInt16(value);
+}
+
 #endif							/* GPUSORT_STORE_COLUMN_READER_H */

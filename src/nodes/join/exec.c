@@ -22,7 +22,7 @@
  *	 a semi or anti join, and there is no join condition besides the keys.
  *
  * Memory policy: one group of inner rows, in memory up to work_mem, then in a tuplestore;
- * the key of the group.
+ * the key of the group; the filter of the keys, at most a quarter of work_mem.
  */
 #include "postgres.h"
 
@@ -121,14 +121,6 @@ typedef struct MergedJoin
  * ------------------------------------------------------------------------
  */
 
-static pg_attribute_always_inline int64
-integer_of(Datum value, int bytes)
-{
-	if (bytes == sizeof(int32))
-		return DatumGetInt32(value);
-	return bytes == sizeof(int64) ? DatumGetInt64(value) : DatumGetInt16(value);
-}
-
 /* Is a key of the row, which is an outer or an inner one, NULL?  The slot is deformed. */
 static pg_attribute_always_inline bool
 key_is_null(const MergedJoin *node, const TupleTableSlot *row, bool outer)
@@ -158,8 +150,8 @@ compare_keys(MergedJoin *node)
 
 		if (likely(key->outer_bytes > 0))
 		{
-			int64		a = integer_of(outer, key->outer_bytes);
-			int64		b = integer_of(inner, key->inner_bytes);
+			int64		a = integer_of_datum(outer, key->outer_bytes);
+			int64		b = integer_of_datum(inner, key->inner_bytes);
 
 			order = (a > b) - (a < b);
 			if (key->merge.reverse)
@@ -335,7 +327,7 @@ read_outer(MergedJoin *node, bool one_int)
 	slot_getsomeattrs(row, node->last_outer);
 	node->outer = row;
 	if (one_int)
-		node->outer_int = integer_of(row->tts_values[node->last_outer - 1], node->keys[0].outer_bytes);
+		node->outer_int = integer_of_datum(row->tts_values[node->last_outer - 1], node->keys[0].outer_bytes);
 	return true;
 }
 
@@ -360,7 +352,7 @@ read_inner(MergedJoin *node, bool one_int)
 	}
 	node->inner = row;
 	if (one_int)
-		node->inner_int = integer_of(row->tts_values[node->last_inner - 1], node->keys[0].inner_bytes);
+		node->inner_int = integer_of_datum(row->tts_values[node->last_inner - 1], node->keys[0].inner_bytes);
 	return true;
 }
 
@@ -410,7 +402,7 @@ skip_inner(MergedJoin *node)
 			sorted_input_peek(inner, before + step - 1, slot);
 			slot_getsomeattrs(slot, node->last_inner);
 			is_before = !slot->tts_isnull[att] &&
-				integer_of(slot->tts_values[att], node->keys[0].inner_bytes) < node->outer_int;
+				integer_of_datum(slot->tts_values[att], node->keys[0].inner_bytes) < node->outer_int;
 		}
 		if (is_before)
 			before += step;

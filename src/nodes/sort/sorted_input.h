@@ -79,15 +79,16 @@ typedef struct MergeSide
 } MergeSide;
 
 /*
- * What is saved if the sort of one side drops the rows whose key no row of the other side has, in rows of a
- * usual sort; matched is the estimated number of rows that stay.  0: the sides are no serial GpuSorts by their keys,
- * or it does not pay.
+ * Estimates the gain of a filter, as a number of rows that a sort need not sort.  The sort below drops loses the rows
+ * whose key is not a key of adds.  matched is the estimated number of rows that it keeps.  0: a side is no
+ * serial GpuSort by its key, or a filter costs more than it gains.
  */
 extern double sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double matched);
 
 /*
- * Lets the sort do so; it saves something.  The caller asks the side that adds for its first row before it asks the
- * other one, also after a rescan.  Called before both sides' first rows.
+ * Makes the filter: drops loses rows whose key is not a key of adds.  Called before both sides' first rows, if
+ * sorted_input_filter_saves() is above 0.  The caller asks adds for its first row before it asks drops, also after
+ * a rescan.
  */
 extern void sorted_input_filter(const MergeSide *adds, const MergeSide *drops);
 
