@@ -2,7 +2,8 @@
  * gpusort_test.c
  *	  A planner hook that returns a cached plan, for t/server/other_hooks.pl,
  *	  a relation hook that counts its calls, for t/index/index_neighbours.pl,
- *	  and invalid heap scans, for t/cpu/heap_page.pl.
+ *	  invalid heap scans, for t/cpu/heap_page.pl, and a function whose result
+ *	  is not extended by its sign, for t/server/aggregates.pl.
  *
  * gpusort_test.keep_plan = on stands for an extension with a plan cache: the
  * hook keeps the last plan, and returns it again when a statement of the same
@@ -72,6 +73,14 @@ relation_calls(PG_FUNCTION_ARGS)
 
 	relation_hook_calls = 0;
 	PG_RETURN_INT64(calls);
+}
+
+/* zero_extended(int4): the argument, as a Datum whose upper half is 0 even if the argument is negative. */
+PG_FUNCTION_INFO_V1(zero_extended);
+Datum
+zero_extended(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_UINT32((uint32) PG_GETARG_INT32(0));
 }
 
 void

@@ -56,7 +56,7 @@ typedef enum TransitionKind
 	TRANSITION_ADD_INT4,		/* int8 sum of int4 */
 	TRANSITION_AVG_INT4,		/* number and sum, in an array of two int8 */
 	TRANSITION_ADD_FLOAT8,
-	TRANSITION_MOST_INT,		/* greatest, least of values with Datums as integers */
+	TRANSITION_MOST_INT,		/* greatest, least of integers, dates and times */
 	TRANSITION_LEAST_INT,
 	TRANSITION_CALL,			/* calls the transition function */
 	TRANSITION_ORDERED_SET,		/* ordered_set.c */
@@ -69,6 +69,7 @@ typedef struct Transition
 	TransitionKind kind;
 	AggStatePerTrans trans;
 	AttrNumber	att;			/* column of the only argument; 0: see args */
+	int			bytes;			/* of the transition value */
 	int			nargs;
 	ExprState **args;
 	ExprState  *filter;			/* NULL: none */
@@ -333,6 +334,7 @@ static pg_attribute_always_inline void
 advance(AggregateState *node, Transition *t, const TupleTableSlot *row, int first)
 {
 	Datum		value = 0;
+	int64		integer;
 
 	if (t->kind == TRANSITION_CALL)
 	{
@@ -376,12 +378,14 @@ advance(AggregateState *node, Transition *t, const TupleTableSlot *row, int firs
 			t->fsum = t->unset ? DatumGetFloat8(value) : float8_pl(t->fsum, DatumGetFloat8(value));
 			break;
 		case TRANSITION_MOST_INT:
-			if (t->unset || (int64) value > (int64) t->value)
-				t->value = value;
+			integer = integer_of_datum(value, t->bytes);
+			if (t->unset || integer > (int64) t->value)
+				t->value = (Datum) integer;
 			break;
 		case TRANSITION_LEAST_INT:
-			if (t->unset || (int64) value < (int64) t->value)
-				t->value = value;
+			integer = integer_of_datum(value, t->bytes);
+			if (t->unset || integer < (int64) t->value)
+				t->value = (Datum) integer;
 			break;
 		case TRANSITION_ORDERED_SET:
 			ordered_set_add(node->set, value, first < 1);
@@ -788,6 +792,7 @@ init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
 	Aggref	   *aggref = trans->aggref;
 
 	t->trans = trans;
+	t->bytes = trans->transtypeLen;
 	t->nargs = trans->numTransInputs;
 	t->distinct = aggregate_distinct_columns(aggref);
 	if (aggref->aggfilter != NULL)

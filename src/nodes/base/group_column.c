@@ -11,6 +11,9 @@
  * are compared by their equality function.  What an operator class says of itself (support
  * function "equalimage") is not trusted: that of bpchar, which ignores trailing blanks, says
  * so wrongly.
+ *
+ * The bits of a Datum beyond the type's length are not compared.  They extend the value's sign, or are 0 if LLVM's
+ * code has deformed the tuple, in PostgreSQL's releases before November 2025 (15.15, 16.11, 17.7, 18.1).
  */
 #include "postgres.h"
 
@@ -73,6 +76,9 @@ group_columns_add(GroupColumns *columns, AttrNumber attno, Oid equality, Oid col
 	column->attno = attno;
 	column->typlen = att->attlen;
 	column->typbyval = att->attbyval;
+	column->bits = PG_UINT64_MAX;
+	if (att->attbyval && att->attlen < sizeof(uint64))
+		column->bits = (UINT64CONST(1) << (8 * att->attlen)) - 1;
 	column->collation = collation;
 	column->bytes_decide = bytes_decide_equality(equality, collation);
 	fmgr_info(get_opcode(equality), &column->equal);

@@ -18,6 +18,7 @@ typedef struct GroupColumn
 	int16		typlen;
 	bool		typbyval;
 	bool		bytes_decide;	/* values with different bytes are not equal */
+	uint64		bits;			/* mask of a value's bits, if it is passed by value */
 	Oid			collation;
 	FmgrInfo	equal;			/* the equality function */
 	bool		isnull;			/* the kept value is NULL */

@@ -9,6 +9,13 @@
 
 #include "nodes/base/group_column.h"
 
+/* Has the value, which is passed by value, the bits of the kept one? */
+static pg_attribute_always_inline bool
+group_column_same_bits(const GroupColumn *column, Datum value)
+{
+	return (((uint64) column->value ^ (uint64) value) & column->bits) == 0;
+}
+
 /* Is the row's value in this column the kept one?  The slot is deformed. */
 static pg_attribute_always_inline bool
 group_column_equals(GroupColumns *columns, int i, const TupleTableSlot *row)
@@ -20,7 +27,7 @@ group_column_equals(GroupColumns *columns, int i, const TupleTableSlot *row)
 		return row->tts_isnull[column->attno - 1] && column->isnull;
 	if (likely(column->typbyval))
 	{
-		if (column->value == value)
+		if (group_column_same_bits(column, value))
 			return true;
 		if (column->bytes_decide)
 			return false;

@@ -198,7 +198,7 @@ inner_meets_group(MergedJoin *node, bool one_int)
 		const GroupColumn *column = &node->group_key->columns[i];
 		Datum		value = node->inner->tts_values[node->keys[i].merge.inner - 1];
 
-		if (column->typbyval && column->value == value)
+		if (column->typbyval && group_column_same_bits(column, value))
 			continue;
 		if ((column->typbyval && column->bytes_decide) || !group_column_compare(node->group_key, i, value))
 			return false;
