@@ -29,13 +29,14 @@ counting_range(const SortProblem *problem)
 }
 
 /*
- * Can a team help?  Each member must have at least as many records as counters.
+ * The team if it helps: each member must have at least as many records as
+ * counters.
  */
-static bool
-counting_by_team(const SortProblem *problem)
+static SortTeam *
+counting_team(const SortProblem *problem)
 {
-	return sort_team_helps(problem->team, problem->n) &&
-		problem->n / problem->team->size >= counting_range(problem);
+	return problem->n / sort_team_size(problem->team) < counting_range(problem) ? NULL :
+		sort_team_for(problem->team, problem->n);
 }
 
 /* First of n values that the member of that rank sums up. */
@@ -78,7 +79,7 @@ counting_applies(const SortProblem *problem, const char **why)
 static size_t
 counting_scratch_bytes(const SortProblem *problem)
 {
-	size_t		members = counting_by_team(problem) ? problem->team->size : 1;
+	size_t		members = sort_team_size(counting_team(problem));
 
 	return align64(problem->n * sort_rec_size(problem->format)) + sizeof(MemberShared) +
 		align64(members * sizeof(uint32_t)) +
@@ -98,7 +99,7 @@ counting_member(void *arg, int rank)
 	CountingRun *run = arg;
 	SortProblem *problem = run->problem;
 	char	   *p = (char *) problem->scratch + align64(problem->n * sort_rec_size(problem->format));
-	Member		m = member_make(problem, (MemberShared *) p, rank, counting_by_team(problem));
+	Member		m = member_make(problem, (MemberShared *) p, rank, counting_team(problem));
 	uint32_t   *totals = (uint32_t *) (p + sizeof(MemberShared));
 	uint32_t   *tables = (uint32_t *) (p + sizeof(MemberShared) + align64(m.size * sizeof(uint32_t)));
 	bool		ok = false;
@@ -127,10 +128,7 @@ counting_run(SortProblem *problem)
 
 	if (!counting_applies(problem, &why))
 		return SORT_NOT_APPLICABLE;
-	if (counting_by_team(problem))
-		sort_team_run(problem->team, counting_member, &run);
-	else
-		counting_member(&run, 0);
+	sort_team_run(counting_team(problem), counting_member, &run);
 	problem->result = problem->scratch;
 	return run.status;
 }

@@ -46,19 +46,19 @@ typedef struct Member
  * 0 has cleared the shared state.
  */
 static inline Member
-member_make(SortProblem *problem, MemberShared *shared, int rank, bool by_team)
+member_make(SortProblem *problem, MemberShared *shared, int rank, SortTeam *team)
 {
 	Member		m;
 
 	m.problem = problem;
 	m.shared = shared;
 	m.rank = rank;
-	m.team = by_team ? problem->team : NULL;
-	m.size = sort_team_size(m.team);
+	m.team = team;
+	m.size = sort_team_size(team);
 	m.barriers = 0;
 	if (rank == 0)
 		memset(shared, 0, sizeof(MemberShared));
-	sort_team_barrier(m.team);
+	sort_team_barrier(team);
 	return m;
 }
 

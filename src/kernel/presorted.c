@@ -129,7 +129,7 @@ static SortStatus
 presorted_run(SortProblem *problem)
 {
 	MemberShared shared;
-	Member		m = member_make(problem, &shared, 0, false);
+	Member		m = member_make(problem, &shared, 0, NULL);
 	KeyMask		mask = problem_mask(problem);
 	SortStatus	status = SORT_NOT_APPLICABLE;
 	const char *why;

@@ -40,11 +40,11 @@ sort_team_size(const SortTeam *team)
 	return team ? team->size : 1;
 }
 
-/* Does the team help to sort n records? */
-static inline bool
-sort_team_helps(const SortTeam *team, size_t n)
+/* The team if it helps to sort n records, otherwise NULL. */
+static inline SortTeam *
+sort_team_for(SortTeam *team, size_t n)
 {
-	return sort_team_size(team) > 1 && n >= SORT_TEAM_MIN_RECORDS;
+	return sort_team_size(team) > 1 && n >= SORT_TEAM_MIN_RECORDS ? team : NULL;
 }
 
 /* Runs the body; returns when all members are done. */

@@ -421,7 +421,7 @@ merge_member(void *arg, int rank)
 	MergeRun   *run = arg;
 	SortProblem *problem = run->problem;
 	char	   *p = problem->scratch;
-	Member		m = member_make(problem, (MemberShared *) p, rank, sort_team_helps(problem->team, problem->n));
+	Member		m = member_make(problem, (MemberShared *) p, rank, sort_team_for(problem->team, problem->n));
 	MergePlan	plan;
 	char	   *room;
 	bool		ok;
@@ -463,7 +463,7 @@ static size_t
 merge_scratch_bytes(const SortProblem *problem)
 {
 	WordLayout	layout = word_layout(problem);
-	size_t		members = sort_team_helps(problem->team, problem->n) ? problem->team->size : 1;
+	size_t		members = sort_team_size(sort_team_for(problem->team, problem->n));
 	MergePlan	plan;
 
 	if (problem->n <= 1)
@@ -490,14 +490,11 @@ merge_run(SortProblem *problem)
 	run.problem = problem;
 	run.layout = word_layout(problem);
 	run.ops = merge_ops();
-	if (sort_team_helps(problem->team, problem->n))
-		sort_team_run(problem->team, merge_member, &run);
-	else
-		merge_member(&run, 0);
+	sort_team_run(sort_team_for(problem->team, problem->n), merge_member, &run);
 
 	merge_plan(&plan, problem->n);
 	output = (char *) problem->scratch + sizeof(MemberShared) +
-		(sort_team_helps(problem->team, problem->n) ? problem->team->size : 1) * plan.member_bytes;
+		sort_team_size(sort_team_for(problem->team, problem->n)) * plan.member_bytes;
 	if (!run.layout.direct)
 		problem->result = output + align64(problem->n * sizeof(uint64_t));
 	else if (plan.rounds % 2 == 1)

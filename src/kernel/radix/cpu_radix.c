@@ -147,7 +147,7 @@ static inline bool
 radix_in_parts(const SortProblem *problem)
 {
 	return problem->n * sort_rec_size(problem->format) > RADIX_BIG_BYTES ||
-		sort_team_helps(problem->team, problem->n);
+		sort_team_for(problem->team, problem->n) != NULL;
 }
 
 /*
@@ -373,7 +373,7 @@ radix_member(void *arg, int rank)
 	char	   *p = (char *) problem->scratch + align64(problem->n * sort_rec_size(problem->format));
 	char	   *shared = p + sort_team_size(problem->team) * radix_class_bytes(problem);
 	Member		m = member_make(problem, in_parts ? (MemberShared *) shared : &run->shared,
-								rank, in_parts);
+								rank, in_parts ? problem->team : NULL);
 	RadixWork	work;
 	bool		ok;
 
@@ -404,10 +404,7 @@ radix_run(SortProblem *problem)
 	if (!radix_applies(problem, &why))
 		return SORT_NOT_APPLICABLE;
 	run.problem = problem;
-	if (radix_in_parts(problem))
-		sort_team_run(problem->team, radix_member, &run);
-	else
-		radix_member(&run, 0);
+	sort_team_run(radix_in_parts(problem) ? problem->team : NULL, radix_member, &run);
 	problem->result = run.result;
 	return run.status;
 }
