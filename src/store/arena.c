@@ -27,31 +27,25 @@ arena_grow_table(Arena *arena, BulkOwner *owner, uint32 need)
 	if (arena->capacity == 0)
 	{
 		arena->base = MemoryContextAlloc(cxt, capacity * sizeof(char *));
-		arena->chunks = MemoryContextAllocZero(cxt, capacity * sizeof(ArenaChunk));
+		arena->chunks = MemoryContextAllocZero(cxt, capacity * sizeof(BulkBuf));
 	}
 	else
 	{
 		arena->base = repalloc(arena->base, capacity * sizeof(char *));
-		arena->chunks = repalloc(arena->chunks, capacity * sizeof(ArenaChunk));
+		arena->chunks = repalloc(arena->chunks, capacity * sizeof(BulkBuf));
 		memset(arena->chunks + arena->capacity, 0,
-			   (capacity - arena->capacity) * sizeof(ArenaChunk));
+			   (capacity - arena->capacity) * sizeof(BulkBuf));
 	}
 	arena->capacity = capacity;
-}
-
-/* Bytes of a chunk that rows can use; a rid addresses no more than ARENA_CHUNK_SIZE. */
-static inline Size
-chunk_usable(const ArenaChunk *chunk)
-{
-	return Min(chunk->buf.size, ARENA_CHUNK_SIZE) & ~(Size) (MAXIMUM_ALIGNOF - 1);
 }
 
 static void
 arena_start_chunk(Arena *arena, uint32 chunk)
 {
-	arena->base[chunk] = arena->chunks[chunk].buf.ptr;
+	arena->base[chunk] = arena->chunks[chunk].ptr;
 	arena->next = arena->base[chunk];
-	arena->end = arena->next + chunk_usable(&arena->chunks[chunk]);
+	/* a rid addresses no more than ARENA_CHUNK_SIZE */
+	arena->end = arena->next + MAXALIGN_DOWN(Min(arena->chunks[chunk].size, ARENA_CHUNK_SIZE));
 	arena->next_rid = chunk << ARENA_CHUNK_SHIFT;
 	arena->nchunks = chunk + 1;
 }
@@ -74,7 +68,7 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 		arena_grow_table(arena, owner, 1);
 		if (want <= ARENA_CHUNK_SIZE)
 		{
-			BulkBuf    *buf = &arena->chunks[0].buf;
+			BulkBuf    *buf = &arena->chunks[0];
 			Size		grown = Max(ARENA_FIRST_SIZE, Max(want, buf->size * 2));
 
 			if (grown >= BULK_THRESHOLD / 2)
@@ -100,9 +94,9 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 	if (span > 1)
 	{
 		for (uint32 i = chunk; i < Min(chunk + span, arena->nowned); i++)
-			bulk_free(owner, &arena->chunks[i].buf);
+			bulk_free(owner, &arena->chunks[i]);
 	}
-	bulk_reserve(owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
+	bulk_reserve(owner, &arena->chunks[chunk], span * ARENA_CHUNK_SIZE, 0);
 	arena->nowned = Max(arena->nowned, chunk + span);
 	arena_start_chunk(arena, chunk);
 	for (uint32 i = 1; i < span; i++)
@@ -119,14 +113,14 @@ arena_reset(Arena *arena, BulkOwner *owner)
 {
 	for (uint32 i = 0; i < arena->nowned; i++)
 	{
-		if (arena->chunks[i].buf.size > ARENA_CHUNK_SIZE)
-			bulk_free(owner, &arena->chunks[i].buf);
+		if (arena->chunks[i].size > ARENA_CHUNK_SIZE)
+			bulk_free(owner, &arena->chunks[i]);
 	}
 	arena->nchunks = 0;
 	arena->closed = 0;
 	arena->next = arena->end = NULL;
 	arena->next_rid = 0;
-	if (arena->nowned > 0 && arena->chunks[0].buf.ptr != NULL)
+	if (arena->nowned > 0 && arena->chunks[0].ptr != NULL)
 		arena_start_chunk(arena, 0);
 }
 
@@ -134,7 +128,7 @@ void
 arena_trim(Arena *arena, BulkOwner *owner)
 {
 	for (uint32 i = Max(arena->nchunks, 1); i < arena->nowned; i++)
-		bulk_free(owner, &arena->chunks[i].buf);
+		bulk_free(owner, &arena->chunks[i]);
 	arena->nowned = Min(arena->nowned, Max(arena->nchunks, 1));
 }
 
@@ -149,7 +143,7 @@ arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
 	bool		huge = false;
 
 	for (uint32 i = 0; i < arena->nchunks; i++)
-		huge |= arena->chunks[i].buf.size > ARENA_CHUNK_SIZE;
+		huge |= arena->chunks[i].size > ARENA_CHUNK_SIZE;
 	*from = *arena;
 	if (huge)
 		memset(arena, 0, sizeof(Arena));
@@ -175,7 +169,7 @@ arena_compact_passed(Arena *from, BulkOwner *owner, uint32 rid, uint32 *chunk)
 		return;
 	while (*chunk < rid >> ARENA_CHUNK_SHIFT)
 	{
-		BulkBuf    *buf = &from->chunks[*chunk].buf;
+		BulkBuf    *buf = &from->chunks[*chunk];
 		uint32		span = Max(1, (buf->size + ARENA_CHUNK_SIZE - 1) / ARENA_CHUNK_SIZE);
 
 		/* the last chunk of a huge row also has the rows that follow it */
@@ -202,10 +196,7 @@ void
 arena_free(Arena *arena, BulkOwner *owner)
 {
 	for (uint32 i = 0; i < arena->nowned; i++)
-		bulk_free(owner, &arena->chunks[i].buf);
+		bulk_free(owner, &arena->chunks[i]);
 	arena->nowned = 0;
-	arena->nchunks = 0;
-	arena->closed = 0;
-	arena->next = arena->end = NULL;
-	arena->next_rid = 0;
+	arena_reset(arena, owner);
 }

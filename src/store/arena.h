@@ -24,11 +24,6 @@
 #define ARENA_CHUNK_SIZE	((Size) ARENA_CHUNK_UNITS << ARENA_UNIT_SHIFT)
 #define ARENA_MAX_CHUNKS	((uint32) 1 << (32 - ARENA_CHUNK_SHIFT))
 
-typedef struct ArenaChunk
-{
-	BulkBuf		buf;			/* empty for the later chunks of a huge row */
-} ArenaChunk;
-
 typedef struct Arena
 {
 	char	   *next;			/* address of the next row */
@@ -36,7 +31,7 @@ typedef struct Arena
 	uint32		next_rid;		/* rid of the next row */
 
 	char	  **base;			/* address of each chunk */
-	ArenaChunk *chunks;
+	BulkBuf    *chunks;			/* empty for the later chunks of a huge row */
 	uint32		nchunks;		/* chunks in use */
 
 	/* chunks with memory; >= nchunks after a reset */
