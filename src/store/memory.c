@@ -101,14 +101,6 @@ region_drop_kept(Size limit)
 	}
 }
 
-/* Unmaps kept memory above the limit. */
-static void
-trim(void)
-{
-	if (unlikely(kept_bytes > keep_limit()))
-		region_drop_kept(keep_limit());
-}
-
 /* Is trim_after_transaction() called when the transaction's memory is reset? */
 static bool end_is_awaited = false;
 
@@ -116,7 +108,7 @@ static void
 trim_after_transaction(void *arg)
 {
 	end_is_awaited = false;
-	trim();
+	region_drop_kept(keep_limit());
 	keep_for_builds = false;
 }
 
@@ -164,14 +156,14 @@ bulk_begin(bool index_build)
 		registered = true;
 	}
 	keep_for_builds = index_build;
-	trim();
+	region_drop_kept(keep_limit());
 }
 
 static void
 region_give_back(Region r)
 {
 	live_bytes -= r.size;
-	trim();
+	region_drop_kept(keep_limit());
 	if (kept_bytes + r.size > keep_limit())
 	{
 		munmap(r.ptr, r.size);
@@ -225,11 +217,6 @@ region_take_kept(Size size, Region *r)
 	kept_bytes -= size;
 	if (kept[best].size == 0)
 		forget_kept(best);
-#ifdef MADV_HUGEPAGE
-	/* the region may be joined from regions below BULK_HUGE_MIN */
-	if (size >= BULK_HUGE_MIN)
-		(void) madvise(r->ptr, size, MADV_HUGEPAGE);
-#endif
 	return true;
 }
 
@@ -251,11 +238,6 @@ region_map(Size size)
 		munmap(raw, ptr - raw);
 	if (raw + padded > ptr + size)
 		munmap(ptr + size, (raw + padded) - (ptr + size));
-#ifdef MADV_HUGEPAGE
-	/* small regions: the last huge page would be mostly unused */
-	if (size >= BULK_HUGE_MIN)
-		(void) madvise(ptr, size, MADV_HUGEPAGE);
-#endif
 	return ptr;
 }
 
@@ -299,6 +281,14 @@ region_new(BulkOwner *owner, Size size)
 					 errmsg("out of memory"),
 					 errdetail("Failed on request of size %zu for a sort.", size)));
 	}
+#ifdef MADV_HUGEPAGE
+	/*
+	 * small regions: the last huge page would be mostly unused; a kept region
+	 * may be joined from small ones
+	 */
+	if (size >= BULK_HUGE_MIN)
+		(void) madvise(r.ptr, size, MADV_HUGEPAGE);
+#endif
 	live_bytes += r.size;
 	owner->regions[owner->nregions++] = r;
 	return r;
