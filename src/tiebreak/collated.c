@@ -498,14 +498,12 @@ number_of(Dictionary *dict, uint64 value, const char *p, uint32 len,
 static uint32 *
 rank_values(Dictionary *dict, TieBreak *tb, TieColumn *col)
 {
-	SortRec64  *scratch = palloc(dict->n * sizeof(SortRec64));
 	uint32	   *ranks = palloc(dict->n * sizeof(uint32));
 
-	tie_merge_sort(tb, col, dict->values, scratch, dict->n);
+	tie_comparator_sort(tb, col, dict->values, dict->n);
 	(void) tie_rank(tie_comparator(tb, col), dict->values, dict->n, true);
 	for (uint32 i = 0; i < dict->n; i++)
 		ranks[dict->values[i].rid] = (uint32) dict->values[i].key;
-	pfree(scratch);
 	return ranks;
 }
 

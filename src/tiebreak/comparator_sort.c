@@ -361,8 +361,9 @@ sort_piece(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 		sort_range(sort, recs, other, n, swapped);
 }
 
-void
-tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
+/* tie_comparator_sort() with scratch memory for n records. */
+static void
+merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
 {
 	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
 	MergeSort	sort = {tie_comparator(tb, col)};
@@ -383,7 +384,7 @@ tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch
 void
 tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
-	tie_merge_sort(tb, col, recs, tie_scratch(tb, n * sizeof(SortRec64)), n);
+	merge_sort(tb, col, recs, tie_scratch(tb, n * sizeof(SortRec64)), n);
 }
 
 bool
@@ -457,12 +458,13 @@ find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t limit, size_t
 }
 
 bool
-tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
+tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
 	SortSupport ssup = tie_comparator(tb, col);
 	size_t		limit = n / FIX_UP_PART;
 	size_t		misplaced;
 	size_t		in_order = 0;
+	SortRec64  *scratch = tie_scratch(tb, n * sizeof(SortRec64));
 	SortRec64  *out = scratch;
 
 	/* pads are indexes of records */
@@ -475,7 +477,7 @@ tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, si
 		else
 			recs[in_order++] = recs[i];
 	}
-	tie_merge_sort(tb, col, scratch, out, misplaced);
+	merge_sort(tb, col, scratch, out, misplaced);
 
 	/* merge from the end, where there is room */
 	while (misplaced > 0)

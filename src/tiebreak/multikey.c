@@ -358,7 +358,7 @@ rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	{
 		if (tie_rank(ssup, recs, n, false))
 			return;
-		if (tie_fix_up(tb, col, recs, tie_scratch(tb, n * sizeof(SortRec64)), n))
+		if (tie_fix_up(tb, col, recs, n))
 		{
 			(void) tie_rank(ssup, recs, n, true);
 			return;

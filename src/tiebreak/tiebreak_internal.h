@@ -193,14 +193,11 @@ extern void tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, siz
  * Sorts records by their values with the column's comparator; stable.  All pads but
  * the first are then TIE_GREATER or TIE_EQUAL.
  */
-extern void tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
-
-/* tie_merge_sort() with the scratch memory of the TieBreak. */
 extern void tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 /*
  * If the values ascend or descend, puts the records in ascending order, sets the pads
- * as tie_merge_sort() does and returns true.  Otherwise leaves the records as they
+ * as tie_comparator_sort() does and returns true.  Otherwise leaves the records as they
  * are, with all pads TIE_SAME_WORD, as they must be at first.  Stops at the first
  * value out of order.
  */
@@ -217,10 +214,9 @@ extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
 
 /*
  * Fix-up pass: sorts values that are nearly in order, with equal values in the order
- * of their records.  Returns false if too many are out of place.  scratch has n / 4
- * records.
+ * of their records.  Returns false if too many are out of place.
  */
-extern bool tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
+extern bool tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 /*
  * Sorts records by the abbreviated keys of their values and replaces the values by
