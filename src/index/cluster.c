@@ -233,8 +233,7 @@ scan_heap(ClusterSort *sort)
 		pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, block + 1);
 		pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED, (int64) *sort->copy->num_tuples);
 	}
-	if (strategy != NULL)
-		FreeAccessStrategy(strategy);
+	FreeAccessStrategy(strategy);
 }
 
 /* ------------------------------------------------------------------------

@@ -62,8 +62,7 @@
 typedef struct CollectedRow
 {
 	OffsetNumber offset;		/* of its TID */
-	uint32		number;			/* in the order of arrival */
-	Size		at;				/* place in HeapReader.space */
+	Size		at;				/* place in HeapReader.space, in the order of arrival */
 } CollectedRow;
 
 typedef struct HeapReader
@@ -115,7 +114,7 @@ compare_collected(const void *a, const void *b)
 
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
-	return (x->number > y->number) - (x->number < y->number);
+	return (x->at > y->at) - (x->at < y->at);
 }
 
 /* Puts the collected rows of a page into the sorter, in TID order. */
@@ -197,7 +196,6 @@ collect_row(HeapReader *reader, const ItemPointerData *tid, Datum *values, bool 
 	}
 	row = &reader->rows[reader->nrows];
 	row->offset = ItemPointerGetOffsetNumber(tid);
-	row->number = reader->nrows;
 	row->at = reader->space_used;
 	reader->space_used += row_writer_write(reader->writer, values, isnull, reader->space + row->at);
 	row_set_tid(reader->space + row->at, tid);
@@ -572,8 +570,7 @@ heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Sn
 		read_all_blocks(reader);
 	if (reader->tuple_slot != NULL)
 		ExecDropSingleTupleTableSlot(reader->tuple_slot);
-	if (reader->strategy != NULL)
-		FreeAccessStrategy(reader->strategy);
+	FreeAccessStrategy(reader->strategy);
 	if (info->ii_Concurrent)
 		UnregisterSnapshot(reader->snapshot);
 	ExecDropSingleTupleTableSlot(reader->row_slot);
