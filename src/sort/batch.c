@@ -67,12 +67,6 @@ batch_economize(Batch *batch)
 }
 
 void
-batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only)
-{
-	keybuf_init(&batch->keybuf, keys, nkeys, keys_only);
-}
-
-void
 batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys, double rows_expected)
 {
 	batch->limit = limit;

@@ -31,11 +31,7 @@ typedef struct Batch
 	size_t		expected;		/* rows expected; 0: up to SORT_SMALL_ROWS */
 } Batch;
 
-extern void batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only);
-
-/*
- * Begins a sort.  keeps_keys: the key buffer is needed after the batch was sorted.
- */
+/* Begins a sort; the key buffer was initialized.  keeps_keys: it is needed after the batch was sorted. */
 extern void batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys, double rows_expected);
 
 /*

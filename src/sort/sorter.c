@@ -188,7 +188,7 @@ sorter_create(const SortSpec *spec)
 	env->bulk = bulk_owner_create(cxt, spec->within != NULL ? spec->within : &env->progress);
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
-	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only && !spec->rids_are_tids);
+	keybuf_init(&sorter->batch.keybuf, spec->keys, spec->nkeys, spec->keys_only && !spec->rids_are_tids);
 	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
 	if (spec->distinct > 0)
 		env->distinct_cols = distinct_columns(spec->keys, spec->distinct);
