@@ -516,16 +516,9 @@ make_sink_room(SorterData *sorter)
 	instr_time	end;
 
 	CHECK_FOR_INTERRUPTS();
-	switch (sorter->state)
-	{
-		case SORTER_OFFER_ROWS:
-		case SORTER_MEMORY:
-			if (offer_rows(sorter) || economize(sorter))
-				return;
-			break;
-		default:
-			break;
-	}
+	if ((sorter->state == SORTER_OFFER_ROWS || sorter->state == SORTER_MEMORY) &&
+		(offer_rows(sorter) || economize(sorter)))
+		return;
 
 	/* this time counts as sorting, not as ingest */
 	sort_env_clock(env, &start);
