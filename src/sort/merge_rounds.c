@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "kernel/algorithm.h"
-#include "port/pg_bitutils.h"
+#include "sort/distinct.h"
 #include "sort/merge_rounds.h"
 
 /* Below this number of records a comparison sort is faster than the radix sort. */
@@ -158,7 +158,6 @@ rounds_range(const MergeRounds *rounds, int *bits)
 {
 	Key128		min = ~(Key128) 0;
 	Key128		max = 0;
-	uint64		hi;
 
 	for (int r = 0; r < rounds->nruns; r++)
 	{
@@ -169,10 +168,7 @@ rounds_range(const MergeRounds *rounds, int *bits)
 		min = Min(min, rounds_key(rounds, window->first));
 		max = Max(max, rounds_key(rounds, window->first + window->taken - 1));
 	}
-	max -= min;
-	hi = (uint64) (max >> 64);
-	*bits = hi != 0 ? 65 + pg_leftmost_one_pos64(hi) :
-		(uint64) max != 0 ? 1 + pg_leftmost_one_pos64((uint64) max) : 0;
+	*bits = highest_bit(max - min);
 	return min;
 }
 
