@@ -140,10 +140,7 @@ void
 key_merge_end(KeyMerge *merge)
 {
 	for (int r = 0; r < merge->rounds.nruns; r++)
-	{
-		if (merge->readers[r].run != NULL)
-			run_free(merge->readers[r].run);
-	}
+		run_free(merge->readers[r].run);
 	pfree(merge->readers);
 	pfree(merge->rounds.windows);
 	pfree(merge);

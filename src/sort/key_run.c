@@ -339,12 +339,7 @@ key_run_read(KeyRunReader *reader, void *keys)
 	size_t		n;
 
 	if (reader->left == 0)
-	{
-		if (reader->run != NULL)
-			run_free(reader->run);
-		reader->run = NULL;
 		return 0;
-	}
 	if (!reserve(reader, KEY_DELTA_HEAD))
 		run_is_corrupt();
 	if ((uint8) reader->buf[reader->pos] == SECTION_MARK)

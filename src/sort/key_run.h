@@ -93,7 +93,7 @@ extern void key_run_reader_open(KeyRunReader *reader, SpillFile *file, SpillRun 
 
 /*
  * Reads up to KEY_DELTA_BLOCK keys: uint64 if the layout has up to 64 bits, otherwise
- * Key128.  Returns their number; 0 at the end of the run, whose memory is then freed.
+ * Key128.  Returns their number; 0 at the end of the run.
  */
 extern size_t key_run_read(KeyRunReader *reader, void *keys);
 
