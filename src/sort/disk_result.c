@@ -11,7 +11,6 @@
 #include "postgres.h"
 
 #include "sort/key_run.h"
-#include "sort/sort.h"
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
 

@@ -25,8 +25,6 @@
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/key_run.h"
-#include "sort/sort.h"
-#include "sort/run_write.h"
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
 

@@ -10,7 +10,6 @@
  */
 #include "postgres.h"
 
-#include "sort/sort.h"
 #include "sort/sort_internal.h"
 
 /* Is the sink full? */

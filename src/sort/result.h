@@ -114,7 +114,6 @@ struct SortResult
 	struct SortEnv *env;
 	bool		failed;			/* the device failed before the end */
 
-
 	/*
 	 * The spec has distinct columns, and rows may be equal to the row before
 	 * in these.

@@ -17,7 +17,6 @@
 #include "key/key.h"
 #include "miscadmin.h"
 #include "settings.h"
-#include "sort/sort.h"
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
 
