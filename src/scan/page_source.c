@@ -180,11 +180,29 @@ take_early_cutoff(PageSource *source, Sorter *sorter, size_t bound, MemoryContex
 	early_cutoff_take(source->scan, sorter, bound);
 }
 
+bool
+page_source_has_rows(PageSource *source)
+{
+	if (!source->asked)
+		source->first = ExecProcNode(source->plan);
+	source->asked = true;
+	return !TupIsNull(source->first);
+}
+
+/* Asks the child for its next row, unless it has returned it already. */
+static inline TupleTableSlot *
+next_of_child(PageSource *source)
+{
+	if (likely(!source->asked))
+		return ExecProcNode(source->plan);
+	source->asked = false;
+	return source->first;
+}
+
 void
 page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop)
 {
-	PlanState  *outer = source->plan;
-	MemoryContext cxt = outer->state->es_query_cxt;
+	MemoryContext cxt = source->plan->state->es_query_cxt;
 	KeyFilterUse *filter = &source->key_filter;
 	size_t		bound = sorter->early_bound;
 
@@ -209,7 +227,7 @@ page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop
 		}
 		if (++asked % ROWS_PER_STOP_CHECK == 0 && stop != NULL && pg_atomic_read_u32(stop) != 0)
 			break;
-		slot = ExecProcNode(outer);
+		slot = next_of_child(source);
 		if (TupIsNull(slot))
 		{
 			key_filter_end(filter);

@@ -33,9 +33,15 @@ typedef struct PageSource
 	struct ComputedScan *computed;
 
 	KeyFilterUse key_filter;	/* set by the owner, for all scans */
+
+	bool		asked;			/* the child returned its first row, which is not taken yet */
+	TupleTableSlot *first;		/* that row; empty or NULL: the child has no rows */
 } PageSource;
 
 extern void page_source_init(PageSource *source, PlanState *plan);
+
+/* Has the child rows?  Asks it for the first one, which page_source_take_rows() then takes. */
+extern bool page_source_has_rows(PageSource *source);
 
 /* Frees the scans of the source, which may be used again. */
 extern void page_source_end(PageSource *source);

@@ -126,5 +126,26 @@ is($node->safe_psql('postgres', "$sorted BEGIN; DECLARE c CURSOR FOR SELECT 1 FR
 	. 'FETCH 2 FROM c; COMMIT'), "1\n1", 'a cursor');
 fails_like($node, "$sorted SET statement_timeout = '300ms'; SELECT count(*) FROM generate_series(1, 100000) x "
 	. 'JOIN (SELECT 0 AS g FROM generate_series(1, 100000)) y ON x * 0 = y.g', qr/statement timeout/, 'a cancel');
+
+# Rows of the outer side are dropped, so the inner side is sorted first.  PostgreSQL reads no inner row if there is no
+# outer row.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE many AS SELECT i AS id, (mix(i) % 1000000)::int AS k FROM generate_series(1, 6000) i;
+CREATE TABLE few AS SELECT id, k FROM many WHERE id % 100 = 0;
+CREATE TABLE gone (LIKE many) WITH (autovacuum_enabled = off);
+INSERT INTO gone SELECT * FROM many;
+ANALYZE many, few, gone;
+DELETE FROM gone;
+SQL
+$sorted .= ' SET gpusort.min_rows = 0; SET max_parallel_workers_per_gather = 0;';
+my $error = 'JOIN (SELECT k, 1 / (id - 100) AS q FROM few OFFSET 0) y ON x.k = y.k';
+like($node->safe_psql('postgres', "$sorted EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "
+	. 'SELECT count(*) FROM many x JOIN (SELECT k, id AS q FROM few OFFSET 0) y ON x.k = y.k WHERE q > 0'),
+	qr/Sort Key: x\.k\s+Rows Removed by Merge Cond/, 'outer rows are dropped');
+fails_like($node, "$sorted SELECT sum(q) FROM many x $error", qr/division by zero/, 'an error of the inner side');
+is($node->safe_psql('postgres', "$sorted SELECT count(q) FROM gone x $error"), '0', 'no outer row: no error');
+is($node->safe_psql('postgres', "$sorted SELECT count(q) FROM generate_series(5999, 6002) g, LATERAL (SELECT * FROM "
+	. '(SELECT * FROM many WHERE id > g OFFSET 0) x JOIN (SELECT k, id AS q FROM few OFFSET 0) y USING (k)) z'), '1',
+	'rescans with and without outer rows');
 $node->stop;
 done_testing();

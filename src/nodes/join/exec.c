@@ -15,7 +15,8 @@
  *	 a sort with runs on disk merges them while it returns rows, and needs neither a final
  *	 run nor a Materialize node.
  * - If few rows of a side have a match, by the planner's estimate, the other side is sorted first, and this side's
- *	 sort drops rows without a match before it stores them (sorted_input_filter()).
+ *	 sort drops rows without a match before it stores them (sorted_input_filter()).  The inner side is not sorted
+ *	 first if there is no outer row.
  * - Inner rows that are keys in an array, far before the outer row, are skipped by a search.  A search among
  *	 rows would wait for memory at each step.
  * - A group is not stored if one inner row decides: the inner side is unique, or the join is
@@ -457,7 +458,8 @@ next_outer(MergedJoin *node, bool one_int, bool *ended)
 {
 	uint32		skipped = 0;
 
-	if (unlikely(!node->begun) && node->inner_first)
+	/* without outer rows PostgreSQL reads no inner row */
+	if (unlikely(!node->begun) && node->inner_first && sorted_input_has_rows(outerPlanState(node)))
 		begin_inner(node, one_int);
 	if (!read_outer(node, one_int))
 	{

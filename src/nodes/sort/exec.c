@@ -356,6 +356,7 @@ gpusort_rescan(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
+	Assert(!node->pages.asked);
 	/* before the sort, ExecProcNode() rescans a child with changed parameters */
 	if (!node->sort_done)
 		return;

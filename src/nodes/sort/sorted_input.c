@@ -255,6 +255,18 @@ sorted_input_filter(const MergeSide *adds, const MergeSide *drops)
 }
 
 bool
+sorted_input_has_rows(PlanState *ps)
+{
+	GpuSortState *node = (GpuSortState *) ps;
+
+	/* as ExecProcNode() does */
+	if (ps->chgParam != NULL)
+		ExecReScan(ps);
+	/* a sort that was asked for a row had none */
+	return !node->sort_done && page_source_has_rows(&node->pages);
+}
+
+bool
 sorted_input_stays(PlanState *ps)
 {
 	GpuSortState *node = sorted_node(ps);

@@ -92,6 +92,12 @@ extern double sorted_input_filter_saves(const MergeSide *adds, const MergeSide *
  */
 extern void sorted_input_filter(const MergeSide *adds, const MergeSide *drops);
 
+/*
+ * Has the GpuSort below rows?  Asked before its first row, also after a rescan.  It takes a row of its child, and
+ * does not sort.
+ */
+extern bool sorted_input_has_rows(PlanState *ps);
+
 /* Do the rows of this node stay where they are until it is rescanned or ended? */
 extern bool sorted_input_stays(PlanState *ps);
 
