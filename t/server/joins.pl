@@ -128,7 +128,7 @@ fails_like($node, "$sorted SET statement_timeout = '300ms'; SELECT count(*) FROM
 	. 'JOIN (SELECT 0 AS g FROM generate_series(1, 100000)) y ON x * 0 = y.g', qr/statement timeout/, 'a cancel');
 
 # Rows of the outer side are dropped, so the inner side is sorted first.  PostgreSQL reads no inner row if there is no
-# outer row.
+# outer row, and evaluates the outer side's volatile functions before the inner side's.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE many AS SELECT i AS id, (mix(i) % 1000000)::int AS k FROM generate_series(1, 6000) i;
 CREATE TABLE few AS SELECT id, k FROM many WHERE id % 100 = 0;
@@ -136,6 +136,7 @@ CREATE TABLE gone (LIKE many) WITH (autovacuum_enabled = off);
 INSERT INTO gone SELECT * FROM many;
 ANALYZE many, few, gone;
 DELETE FROM gone;
+CREATE SEQUENCE numbers;
 SQL
 $sorted .= ' SET gpusort.min_rows = 0; SET max_parallel_workers_per_gather = 0;';
 my $error = 'JOIN (SELECT k, 1 / (id - 100) AS q FROM few OFFSET 0) y ON x.k = y.k';
@@ -147,5 +148,8 @@ is($node->safe_psql('postgres', "$sorted SELECT count(q) FROM gone x $error"), '
 is($node->safe_psql('postgres', "$sorted SELECT count(q) FROM generate_series(5999, 6002) g, LATERAL (SELECT * FROM "
 	. '(SELECT * FROM many WHERE id > g OFFSET 0) x JOIN (SELECT k, id AS q FROM few OFFSET 0) y USING (k)) z'), '1',
 	'rescans with and without outer rows');
+is($node->safe_psql('postgres', "$sorted SELECT min(x.n), min(y.n) FROM (SELECT k, nextval('numbers') AS n FROM many "
+	. "OFFSET 0) x JOIN (SELECT k, nextval('numbers') AS n FROM few OFFSET 0) y ON x.k = y.k"), '100|6001',
+	'volatile functions of both sides');
 $node->stop;
 done_testing();

@@ -16,7 +16,7 @@
  *	 run nor a Materialize node.
  * - If few rows of a side have a match, by the planner's estimate, the other side is sorted first, and this side's
  *	 sort drops rows without a match before it stores them (sorted_input_filter()).  The inner side is not sorted
- *	 first if there is no outer row.
+ *	 first if there is no outer row, or if the volatile functions of both sides could tell.
  * - Inner rows that are keys in an array, far before the outer row, are skipped by a search.  A search among
  *	 rows would wait for memory at each step.
  * - A group is not stored if one inner row decides: the inner side is unique, or the join is
@@ -729,7 +729,7 @@ begin_filter(MergedJoin *node)
 	if (node->join->join.jointype != JOIN_INNER)
 		joined = Max(joined, outer.ps->plan->plan_rows);
 	saves_inner = sorted_input_filter_saves(&outer, &inner, joined);
-	node->inner_first = saves_outer > saves_inner;
+	node->inner_first = saves_outer > saves_inner && sorted_input_may_swap(&outer, &inner);
 	if (node->inner_first)
 		sorted_input_filter(&inner, &outer);
 	else if (saves_inner > 0)

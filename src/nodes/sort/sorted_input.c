@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "nodes/base/rerun.h"
 #include "nodes/sort/sort_state.h"
 #include "sort/sort.h"
 #include "utils/lsyscache.h"
@@ -252,6 +253,12 @@ sorted_input_filter(const MergeSide *adds, const MergeSide *drops)
 
 	set_filter_use(adds, KEY_FILTER_ADDS, filter);
 	set_filter_use(drops, KEY_FILTER_DROPS, filter);
+}
+
+bool
+sorted_input_may_swap(const MergeSide *outer, const MergeSide *inner)
+{
+	return plan_can_rerun(outerPlanState(outer->ps), true) || plan_can_rerun(outerPlanState(inner->ps), true);
 }
 
 bool
