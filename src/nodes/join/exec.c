@@ -111,7 +111,6 @@ typedef struct MergedJoin
 	int64		group_int;		/* the key, if it is one integer */
 	bool		begun;			/* a row of the inner side was read */
 	ArrayResult *array;			/* the inner rows; NULL: no array */
-	bool		inner_keys;		/* the array has keys without rows */
 	RowWriter  *writer;			/* writes rows of the group; NULL until needed */
 	TupleTableSlot *stored;		/* a row of the group */
 	TupleTableSlot *nulls;		/* in place of an inner row; NULL: not needed */
@@ -365,7 +364,6 @@ find_inner(MergedJoin *node)
 
 	node->begun = true;
 	node->array = sorted_input_array(innerPlanState(node));
-	node->inner_keys = node->array != NULL && node->array->base.methods->kind == RESULT_KEYS;
 	if (node->array == NULL && node->writer == NULL)
 		node->writer = row_writer_create(ExecGetResultType(innerPlanState(node)));
 	MemoryContextSwitchTo(old);
@@ -380,8 +378,9 @@ begin_inner(MergedJoin *node, bool one_int)
 }
 
 /*
- * Skips inner rows of the array that are before the outer row, by steps that double and then halve.  The key is
- * an integer.  A row ahead with a NULL is behind the outer row: rows with a NULL that come first were read.
+ * Skips inner rows that are before the outer row, by steps that double and then halve, if the inner rows are
+ * keys in an array.  The key is an integer.  A row ahead with a NULL is behind the outer row: rows with a NULL
+ * that come first were read.
  */
 static pg_noinline void
 skip_inner(MergedJoin *node)
@@ -390,10 +389,13 @@ skip_inner(MergedJoin *node)
 	TupleTableSlot *slot = node->inner;
 	int			att = node->last_inner - 1;
 	bool		all;
-	uint64		ahead = sorted_input_ahead(inner, &all);
+	uint64		ahead;
 	uint64		before = 0;
 	bool		grows = true;
 
+	if (node->array == NULL || node->array->base.methods->kind != RESULT_KEYS)
+		return;
+	ahead = sorted_input_ahead(inner, &all);
 	for (uint64 step = SKIP_AFTER; step > 0; step = grows ? 2 * step : step / 2)
 	{
 		bool		is_before = false;
@@ -489,7 +491,7 @@ next_outer(MergedJoin *node, bool one_int, bool *ended)
 			begin_inner_group(node, one_int);
 			return node->inner;
 		}
-		if (one_int && ++skipped % SKIP_AFTER == 0 && node->inner_keys)
+		if (one_int && ++skipped % SKIP_AFTER == 0)
 			skip_inner(node);
 		(void) read_inner(node, one_int);
 	}
