@@ -128,7 +128,7 @@ assign_readers(Exchange *ex)
 
 	for (int r = 0; r < ex->nrings; r++)
 		workers += exchange_slot(ex, r)->arrived;
-	if (workers < EXCHANGE_TWO_LEVEL_WORKERS)
+	if (!exchange_has_two_levels(workers, ex->bound))
 		return;
 	half = (workers + 1) / 2;
 	for (int r = 0; r < ex->nrings; r++)

@@ -106,6 +106,19 @@ typedef struct RowBlock
  */
 #define EXCHANGE_TWO_LEVEL_WORKERS	4
 
+/*
+ * With a LIMIT of at most this number of rows the leader has little to merge: the merge has one
+ * level, and the leader takes rows.
+ */
+#define EXCHANGE_FEW_ROWS	10000
+
+/* Has the merge two levels?  bound: rows of the LIMIT; 0: none; infinite: not known. */
+static inline bool
+exchange_has_two_levels(int workers, double bound)
+{
+	return workers >= EXCHANGE_TWO_LEVEL_WORKERS && !(bound > 0 && bound <= EXCHANGE_FEW_ROWS);
+}
+
 typedef enum RingState
 {
 	RING_UNUSED,				/* the worker has not begun */
@@ -323,10 +336,11 @@ extern void sort_cost_participant(const SortCostFacts *facts, int participants, 
 
 /*
  * Number of participants of a parallel sort that sort rows: the workers, and the leader if it
- * participates and the workers are few.  It counts as a whole participant, because it reads no
- * tuple queues meanwhile.  sort_abreast() has how many of them run at once.
+ * participates and the merge has one level.  It counts as a whole participant, because it reads
+ * no tuple queues meanwhile.  sort_abreast() has how many of them run at once.  bound: as in
+ * exchange_has_two_levels().
  */
-extern int	sort_cost_participants(int workers);
+extern int	sort_cost_participants(int workers, double bound);
 
 /*
  * A parallel sort by the faster of two ways: the workers sort and the leader merges;

@@ -354,9 +354,9 @@ sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *co
 }
 
 int
-sort_cost_participants(int workers)
+sort_cost_participants(int workers, double bound)
 {
-	return workers + (parallel_leader_participation && workers < EXCHANGE_TWO_LEVEL_WORKERS ? 1 : 0);
+	return workers + (parallel_leader_participation && !exchange_has_two_levels(workers, bound) ? 1 : 0);
 }
 
 /* Cost if the workers sort and the leader merges, in two levels if there are many workers. */
@@ -367,8 +367,8 @@ cost_of_merge(const SortCostFacts *facts, int workers, SortCost *cost)
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
 	CpuBatches	batches;
-	bool		two_levels = workers >= EXCHANGE_TWO_LEVEL_WORKERS;
-	int			participants = sort_cost_participants(workers);
+	bool		two_levels = exchange_has_two_levels(workers, facts->bound);
+	int			participants = sort_cost_participants(workers, facts->bound);
 	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
 	double		comparisons = two_levels ? 1 : log2(workers + 1);

@@ -80,7 +80,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 					Path *input, PartialGroups *offer)
 {
 	int			workers = input->parallel_workers;
-	int			participants = sort_cost_participants(workers);
+	int			participants = sort_cost_participants(workers, 0);
 	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
 	double		rows = input->rows * shares_of(workers);
@@ -152,7 +152,7 @@ partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	set_cost(again, grouped, peer, offer->merge.sort_us, 0);
 	merged = gather_groups(root, offer, again, peer);
 	/* without an exchange the Sort of sorted rows is of no use */
-	if (!exchange_pays(grouped->total_cost, merged->rows, offer->input->parallel_workers, false))
+	if (!exchange_pays(grouped->total_cost, merged->rows, offer->input->parallel_workers, 0))
 		merged = gather_groups(root, offer, grouped, peer);
 	return (Path *) create_agg_path(root, rel, merged, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
 									(List *) extra->havingQual, &extra->agg_final_costs, groups);

@@ -167,9 +167,10 @@ extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer
 
 /*
  * Will the participants of a Gather Merge hand over their rows in sorted blocks?  input: the cost
- * of the partial plan below its sorts; rows: those of the Gather Merge; limited: below a LIMIT.
+ * of the partial plan below its sorts; rows: those of the Gather Merge; bound: those that
+ * a LIMIT wants; 0: all; infinite: not known.
  */
-extern bool exchange_pays(Cost input, double rows, int workers, bool limited);
+extern bool exchange_pays(Cost input, double rows, int workers, double bound);
 
 /*
  * May a Gather of ours be the input of a node of this relation, above input_rel, whose cheapest

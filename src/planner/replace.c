@@ -19,6 +19,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/transam.h"
 #include "catalog/pg_proc.h"
 #include "compat.h"
@@ -224,6 +226,25 @@ replaceable_keys(const Sort *sort, NodeContext context)
 	return NULL;
 }
 
+/* Rows that a Limit, or NULL, wants of the node below it; 0: all; infinite: only the executor knows. */
+static double
+limit_bound(const Limit *limit)
+{
+	const Const *count;
+	const Const *offset;
+
+	if (limit == NULL)
+		return 0;
+	if (!limit_is_constant(limit->limitCount, limit->limitOffset))
+		return HUGE_VAL;
+	count = (const Const *) limit->limitCount;
+	offset = (const Const *) limit->limitOffset;
+	if (count->constisnull)
+		return 0;
+	return Max(1, (double) DatumGetInt64(count->constvalue) +
+			   (offset == NULL || offset->constisnull ? 0 : DatumGetInt64(offset->constvalue)));
+}
+
 static Plan *
 replace_sort(Sort *sort, NodeContext context)
 {
@@ -237,7 +258,7 @@ replace_sort(Sort *sort, NodeContext context)
 		Gather	   *gather = (Gather *) child;
 
 		if (exchange_pays(gather->plan.lefttree->total_cost, sort->plan.plan_rows, gather->num_workers,
-						  context.limit != NULL))
+						  limit_bound(context.limit)))
 			return parallel_sort_from_gather(sort, gather, keys, context.limit);
 	}
 	return sort_plan_make(sort, keys, context.limit);
@@ -266,7 +287,7 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, NodeContext context)
 	if (keys == NULL)
 		return &merge->plan;
 	if (exchange_pays(sort->plan.lefttree->total_cost, merge->plan.plan_rows, merge->num_workers,
-					  context.limit != NULL))
+					  limit_bound(context.limit)))
 		return parallel_sort_from_gather_merge(merge, sort, keys, context.limit);
 	/* workers can evaluate constants */
 	if (context.limit != NULL && !limit_is_constant(context.limit->limitCount, context.limit->limitOffset))

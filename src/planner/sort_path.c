@@ -268,12 +268,12 @@ offer_parallel(SortOffer *offer, Path *partial, const SortCostFacts *facts)
 {
 	int			workers = partial->parallel_workers;
 
-	offer->parallel = exchange_pays(partial->total_cost, facts->rows, workers, offer->bound > 0);
+	offer->parallel = exchange_pays(partial->total_cost, facts->rows, workers, offer->bound);
 	offer->input = partial;
 	sort_cost_parallel(facts, workers, &offer->time);
 	/* PostgreSQL divides the rows of a partial path as if each participant had a CPU */
 	set_times(offer, facts, setup_us(workers) + us_of_cost(partial->total_cost) * shares_of(workers) /
-			  sort_abreast(sort_cost_participants(workers)));
+			  sort_abreast(sort_cost_participants(workers, offer->bound)));
 }
 
 /*
@@ -402,18 +402,20 @@ sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, cons
 
 /*
  * The blocks of a few rows cost more memory than the tuple queues cost time.  A LIMIT lets the
- * participants share their cutoffs.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
- * only merges: then the exchange must save more than the leader's share of the input.  Without
- * a cost of starting workers the answer is always yes.
+ * participants share their cutoffs.  If the merge has two levels, the leader only merges: then
+ * the exchange must save more than the leader's share of the input.  Without a cost of starting
+ * workers the answer is always yes.
  */
 bool
-exchange_pays(Cost input, double rows, int workers, bool limited)
+exchange_pays(Cost input, double rows, int workers, double bound)
 {
 	if (workers <= 0 || parallel_setup_cost == 0)
 		return workers > 0;
-	if (!limited && rows < (double) workers * EXCHANGE_ROWS_WORKER)
+	if (bound == 0 && rows < (double) workers * EXCHANGE_ROWS_WORKER)
 		return false;
-	return workers < EXCHANGE_TWO_LEVEL_WORKERS || !parallel_leader_participation ||
+	if (bound > 0)
+		rows = Min(rows, bound);
+	return !exchange_has_two_levels(workers, bound) || !parallel_leader_participation ||
 		rows * EXCHANGE_SAVES_US >= us_of_cost(input) / (workers + 1);
 }
 

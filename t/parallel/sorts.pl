@@ -55,6 +55,18 @@ for my $query (
 		. "check_sort(\$q\$$query\$q\$)") =~ s/^\n//r, 'GpuSort 100000 same', "many streams: $query");
 }
 
+# from four workers on the leader only merges, unless a LIMIT leaves it little to merge
+for ([ 10, 5 ], [ '(SELECT 10000)', 5 ], [ 10001, 4 ])
+{
+	my ($limit, $readers) = @$_;
+	my $analyzed = $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 4;"
+		. "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM t ORDER BY k, id LIMIT $limit");
+	like($analyzed, qr/Workers Launched: 4\n.*GpuSort Feed\) \(actual rows=[\d.]+ loops=$readers\)/s,
+		"LIMIT $limit: $readers processes read rows");
+	is( $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 4; SELECT nodes || ' ' || result "
+		. "FROM check_sort('SELECT * FROM t ORDER BY k, id LIMIT $limit')"), 'GpuSort same', "LIMIT $limit: rows");
+}
+
 # other queries with a parallel sort
 for my $query (
 	'SELECT ten, count(*), count(DISTINCT f) AS x FROM t GROUP BY ten ORDER BY ten',

@@ -6,9 +6,9 @@
  * their sorted rows.  Gather launches its workers only when it is asked for a
  * tuple, so launch_workers() asks it for a dummy tuple.  Then the leader's own
  * share is sorted directly, and the participants' streams are merged
- * (merge_tree.c).  If there are many workers, the leader takes no share and
- * reads the streams of two workers, which merge the streams of the other workers
- * (exchange.c).  When the streams have ended, Gather is read to its end, so that
+ * (merge_tree.c).  If there are many workers and no LIMIT of few rows, the leader
+ * takes no share and reads the streams of two workers, which merge the streams of
+ * the other workers (exchange.c).  When the streams have ended, Gather is read to its end, so that
  * the workers' errors and instrumentation arrive as under any Gather.
  *
  * Without workers there is at most one stream, the leader's, and nothing to
@@ -180,7 +180,8 @@ launch_workers(ParallelSortState *node)
 
 	/* nworkers_launched, because nreaders does not count workers that have ended */
 	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
-		(participation && !on_device && gather->nworkers_launched < EXCHANGE_TWO_LEVEL_WORKERS);
+		(participation && !on_device &&
+		 !exchange_has_two_levels(gather->nworkers_launched, node->partial->bound));
 	if (node->partial->exchange != NULL)
 		exchange_expect(node->partial->exchange, gather->nworkers_launched +
 						(gather->need_to_scan_locally || (participation && on_device)));
