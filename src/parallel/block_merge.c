@@ -46,40 +46,6 @@ row_block_has_room(Size bytes, Size n, Size key_bytes)
 	return bytes + n * (key_bytes + sizeof(RowPlace)) <= ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
 }
 
-/*
- * Completes a block that has n rows: sets the offsets of the keys, and stores the row
- * offsets.
- */
-static inline void
-row_block_divide(RowBlock *block, uint32 n, Size bytes, Size key_bytes, const RowPlace *places)
-{
-	block->n = n;
-	block->bytes = bytes;
-	block->whole = 0;
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, bytes);
-	block->places_at = block->keys_at + n * key_bytes;
-	memcpy(block->rows + block->places_at, places, n * sizeof(RowPlace));
-}
-
-/*
- * Writes the next piece of a row longer than a block, from byte *at on, and
- * advances *at; true if it was the last piece.  The first piece counts as the
- * block's row, and the caller adds the key at block->keys_at.
- */
-static inline bool
-row_block_put_piece(RowBlock *block, MinimalTuple row, Size *at)
-{
-	Size		size = MAXALIGN(row->t_len);
-
-	block->n = *at == 0 ? 1 : 0;
-	block->whole = size;
-	block->bytes = Min(ROW_BLOCK_PIECE, size - *at);
-	memcpy(block->rows, (const char *) row + *at, block->bytes);
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
-	*at += block->bytes;
-	return *at == size;
-}
-
 /* Width of keys in blocks of this layout. */
 static inline int
 block_key_bits(const KeyLayout *layout)
@@ -217,17 +183,23 @@ next_row_to_write(BlockWriter *writer, RowOrigin from)
 		writer->row = NULL;
 }
 
-/* Writes the next piece of a row longer than a block; the first piece has its key. */
+/* Writes the next piece of a row longer than a block.  The first piece counts as the block's row, and has its key. */
 static void
 write_piece(BlockWriter *writer, RowBlock *block, RowOrigin from)
 {
-	bool		last = row_block_put_piece(block, writer->row, &writer->row_at);
+	Size		size = MAXALIGN(writer->row->t_len);
 
+	block->n = writer->row_at == 0 ? 1 : 0;
+	block->whole = size;
+	block->bytes = Min(ROW_BLOCK_PIECE, size - writer->row_at);
+	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
+	memcpy(block->rows, (const char *) writer->row + writer->row_at, block->bytes);
+	writer->row_at += block->bytes;
 	if (block->n > 0 && from == FROM_MERGE)
 		put_merged_key(writer, block->rows + block->keys_at, 0);
 	else if (block->n > 0)
 		write_result_keys(writer, block, (const char *) writer->row);
-	if (last)
+	if (writer->row_at == size)
 	{
 		next_row_to_write(writer, from);
 		writer->row_at = 0;
@@ -264,7 +236,12 @@ fill_rows(BlockWriter *writer, RowBlock *block, RowOrigin from)
 		next_row_to_write(writer, from);
 	} while (writer->row != NULL);
 
-	row_block_divide(block, n, bytes, key_bytes, writer->places);
+	block->n = n;
+	block->bytes = bytes;
+	block->whole = 0;
+	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, bytes);
+	block->places_at = block->keys_at + n * key_bytes;
+	memcpy(block->rows + block->places_at, writer->places, n * sizeof(RowPlace));
 	if (from == FROM_MERGE)
 		memcpy(block->rows + block->keys_at, writer->merged_keys, n * key_bytes);
 	else
