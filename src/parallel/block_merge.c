@@ -482,19 +482,24 @@ block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortR
  * ------------------------------------------------------------------------
  */
 
-/* A merge of n other rings and the worker's own rows, which may be NULL. */
+/* A merge of the worker's own rows, which may be NULL, with the rings that it reads; NULL: it reads none. */
 static MergeTree *
-merge_rings(Exchange *ex, int ring, const SortSpec *spec, const CommonKeyRange *common_range, SortResult *own,
-			const int *rings, int n)
+merge_rings(Exchange *ex, int ring, const SortSpec *spec, const CommonKeyRange *common_range, SortResult *own)
 {
-	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
-	int			nsources = 0;
+	BlockSource **sources = palloc((ex->nrings + 1) * sizeof(BlockSource *));
+	int			nown = own != NULL ? 1 : 0;
+	int			n = nown;
 
+	for (int r = 0; r < ex->nrings; r++)
+	{
+		if (ex->rings[r].reader == ring)
+			sources[n++] = block_source_ring(ex, r, ring, NULL, NULL);
+	}
+	if (n == nown)
+		return NULL;
 	if (own != NULL)
-		sources[nsources++] = block_source_own(spec, common_range, own);
-	for (int i = 0; i < n; i++)
-		sources[nsources++] = block_source_ring(ex, rings[i], ring, NULL, NULL);
-	return block_merge_create(spec, common_range, sources, nsources);
+		sources[0] = block_source_own(spec, common_range, own);
+	return block_merge_create(spec, common_range, sources, n);
 }
 
 /* Writes the ring; returns the number of duplicates that a merge with other rings dropped. */
@@ -502,15 +507,11 @@ static uint64
 write_blocks(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve, void *arg)
 {
 	const CommonKeyRange *common_range = exchange_common_range(ex, spec->keys, spec->nkeys);
-	int		   *rings = palloc(ex->nrings * sizeof(int));
-	int			n = exchange_rings_of(ex, ring, rings);
-	MergeTree  *merge = NULL;
+	MergeTree  *merge = merge_rings(ex, ring, spec, common_range, own);
 	BlockWriter *writer;
 	RowBlock   *block;
 
-	if (n > 0)
-		merge = merge_rings(ex, ring, spec, common_range, own, rings, n);
-	else if (own == NULL)
+	if (merge == NULL && own == NULL)
 		return 0;
 	writer = block_writer_create(spec, common_range, merge != NULL ? NULL : own, merge);
 	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_writer_fill(writer, block))

@@ -143,19 +143,6 @@ assign_readers(Exchange *ex)
 	}
 }
 
-int
-exchange_rings_of(Exchange *ex, int reader, int *rings)
-{
-	int			n = 0;
-
-	for (int r = 0; r < ex->nrings; r++)
-	{
-		if (ex->rings[r].reader == reader)
-			rings[n++] = r;
-	}
-	return n;
-}
-
 /*
  * Releases the spinlock, under which the caller has changed narrived or expected.
  * If all participants have arrived, releases the barrier.

@@ -133,7 +133,7 @@ typedef struct ExchangeRing
 	pg_atomic_uint32 written;
 	pg_atomic_uint32 read;
 
-	/* Number of the worker that reads this ring, or EXCHANGE_LEADER. */
+	/* Number of the worker that reads this ring, or EXCHANGE_LEADER; final after the barrier. */
 	int			reader;
 	ConditionVariable may_read;
 	ConditionVariable may_write;
@@ -231,12 +231,6 @@ extern void exchange_serve_until_stopped(Exchange *ex, int ring, ExchangeServe s
 
 /* Hands the block of the last exchange_block_to_write() to the reader. */
 extern void exchange_block_written(Exchange *ex, int ring);
-
-/*
- * After the barrier: writes the rings of other workers that this worker reads
- * to rings[], and returns their number.
- */
-extern int	exchange_rings_of(Exchange *ex, int reader, int *rings);
 
 /* Has the worker of this ring ended, so that no block will come? */
 typedef bool (*ExchangeWorkerGone) (void *arg, int ring);
