@@ -265,7 +265,10 @@ block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range, So
 	if (writer->keys_only)
 	{
 		if (result != NULL)
-			writer->taker = key_block_taker(spec, common_range, result);
+		{
+			key_block_layout(spec, common_range, &writer->layout);
+			writer->taker = key_taker_create(result, &writer->layout);
+		}
 		return writer;
 	}
 	if (result == NULL)

@@ -260,15 +260,6 @@ exchange_fail_device(Exchange *ex)
  * ------------------------------------------------------------------------
  */
 
-/* Sets the common key range of no rows. */
-static void
-common_range_init(CommonKeyRange *common_range)
-{
-	memset(common_range, 0, sizeof(*common_range));
-	for (int c = 0; c < KEY_MAX_COLUMNS; c++)
-		key_range_init(&common_range->ranges[c]);
-}
-
 static inline bool
 has_values(const KeyRange *range)
 {
@@ -315,13 +306,14 @@ common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, co
 CommonKeyRange *
 exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys)
 {
-	CommonKeyRange *common_range = palloc(sizeof(CommonKeyRange));
+	CommonKeyRange *common_range = palloc0(sizeof(CommonKeyRange));
 	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 
 	Assert(barrier_released(ex));
 	/* holds no rows: it only has the kinds of the key columns */
 	keybuf_init(keybuf, keys, nkeys, true);
-	common_range_init(common_range);
+	for (int c = 0; c < KEY_MAX_COLUMNS; c++)
+		key_range_init(&common_range->ranges[c]);
 	for (int p = 0; p <= ex->nrings; p++)
 	{
 		if (exchange_slot(ex, p)->arrived)

@@ -40,15 +40,6 @@ end_block(RowBlock *block, uint32 n)
 	return n > 0;
 }
 
-KeyTaker *
-key_block_taker(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result)
-{
-	KeyLayout	layout;
-
-	key_block_layout(spec, common_range, &layout);
-	return key_taker_create(result, &layout);
-}
-
 bool
 key_block_fill(KeyTaker *taker, RowBlock *block)
 {

@@ -19,10 +19,7 @@ sends_keys(const SortSpec *spec)
 /* The layout of keys in blocks, which is that of all rows. */
 extern void key_block_layout(const SortSpec *spec, const CommonKeyRange *common_range, KeyLayout *layout);
 
-/* The taker that key_block_fill() needs, in the current memory context. */
-extern KeyTaker *key_block_taker(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result);
-
-/* Fills a block with the next keys; false if there are none. */
+/* Fills a block with the next keys of a result; false if there are none. */
 extern bool key_block_fill(KeyTaker *taker, RowBlock *block);
 
 /* Fills a block with the keys of a merge's next rows; false if there are none. */
