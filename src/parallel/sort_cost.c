@@ -512,13 +512,10 @@ sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool forced)
 	else
 	{
 		SortCostFacts by_key = *facts;
-		CostKeys	keys;
-		CpuBatches	batches;
 
 		by_key.keys_only = true;
-		sum_keys(facts, &keys);
-		(void) cost_on_cpu(&by_key, &keys, Max(facts->rows, 2), 0, &batches, &cpu);
-		if (batches.spilled == 0)
+		sort_cost_participant(&by_key, 0, &cpu);
+		if (!cpu.spills)
 			return false;
 	}
 	ereport(DEBUG1,
