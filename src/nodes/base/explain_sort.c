@@ -301,11 +301,9 @@ explain_device(const SortReport *report, ExplainState *es)
 	}
 	if (report->parts == 0)
 		return;
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainOpenGroup("Sort Devices", "Sort Devices", false, es);
+	ExplainOpenGroup("Sort Devices", "Sort Devices", false, es);
 	explain_parts(report, es);
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainCloseGroup("Sort Devices", "Sort Devices", false, es);
+	ExplainCloseGroup("Sort Devices", "Sort Devices", false, es);
 }
 
 void

@@ -396,22 +396,16 @@ explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
 {
 	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
 
-	if (!text)
-		ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
+	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
 	for (int w = 0; w < n; w++)
 	{
-		if (text)
-			explain_participant(&reports[w], psprintf("Worker %d:  ", w), es);
-		else
-		{
-			ExplainOpenGroup("Sort Worker", NULL, true, es);
+		ExplainOpenGroup("Sort Worker", NULL, true, es);
+		if (!text)
 			ExplainPropertyInteger("Worker Number", NULL, w, es);
-			explain_participant(&reports[w], "", es);
-			ExplainCloseGroup("Sort Worker", NULL, true, es);
-		}
+		explain_participant(&reports[w], text ? psprintf("Worker %d:  ", w) : "", es);
+		ExplainCloseGroup("Sort Worker", NULL, true, es);
 	}
-	if (!text)
-		ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
+	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
 }
 
 /* Shows the leader's sort and the workers' sorts. */
