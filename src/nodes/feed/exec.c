@@ -98,15 +98,6 @@ send_rows(PartialSortState *partial, Sorter **sorter, int me)
 	sorter_end(*sorter);
 }
 
-/* A worker's share of a sort on the leader's device. */
-static void
-partial_sort_run_device(PartialSortState *partial)
-{
-	exchange_open_ring(partial->exchange, partial->ring);
-	send_rows(partial, &partial->sorter, partial->ring);
-	exchange_end_ring(partial->exchange, partial->ring);
-}
-
 void
 partial_sort_send_own_rows(PartialSortState *partial)
 {
@@ -180,7 +171,11 @@ partial_sort_exec(PlanState *pstate)
 	if (!partial->done)
 	{
 		if (partial->ring >= 0 && partial->exchange->producer.on)
-			partial_sort_run_device(partial);
+		{
+			exchange_open_ring(partial->exchange, partial->ring);
+			send_rows(partial, &partial->sorter, partial->ring);
+			exchange_end_ring(partial->exchange, partial->ring);
+		}
 		else
 			partial_sort_run(partial);
 		partial->done = true;
@@ -258,12 +253,9 @@ partial_sort_open_device_job(PartialSortState *partial, double rows, double row_
 }
 
 bool
-partial_sort_device_sort(PartialSortState *partial)
+partial_sort_device_sort(PartialSortState *partial, const DeviceSent *sent_to_device)
 {
-	DeviceSent	sent_to_device;
-
-	exchange_sent(partial->exchange, &sent_to_device);
-	producer_collect(partial->device_sink, &sent_to_device);
+	producer_collect(partial->device_sink, sent_to_device);
 	partial->result = sorter_perform(partial->sorter, false);
 	if (partial->result == NULL)
 		return false;

@@ -63,8 +63,8 @@ extern bool partial_sort_open_device_job(PartialSortState *partial, double rows,
 /* Leader: sends its own share of the rows to the job. */
 extern void partial_sort_send_own_rows(PartialSortState *partial);
 
-/* Leader: all rows are on the device; sorts them.  False if the device failed. */
-extern bool partial_sort_device_sort(PartialSortState *partial);
+/* Leader: all participants have sent these rows to the device; sorts them.  False if the device failed. */
+extern bool partial_sort_device_sort(PartialSortState *partial, const DeviceSent *sent_to_device);
 
 /* Leader: ends the job.  Its report stays readable. */
 extern void partial_sort_close_device_job(PartialSortState *partial);

@@ -296,7 +296,7 @@ parallel_sort_on_device(ParallelSortState *node)
 		partial_sort_close_device_job(node->partial);
 		node->phase = PARALLEL_SORT_SERIAL;
 	}
-	else if (partial_sort_device_sort(node->partial))
+	else if (partial_sort_device_sort(node->partial, &sent_to_device))
 		node->phase = PARALLEL_SORT_DEVICE;
 	else
 		return false;
