@@ -425,19 +425,14 @@ fraction_positions(SetFunction function, double fraction, int64 count, int64 *fi
 static void
 read_fractions(SetCall *call, ExprContext *econtext)
 {
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-
 	call->param = ExecEvalExpr(call->fraction, econtext, &call->param_isnull);
 	call->nfractions = call->param_isnull ? 0 : 1;
 	call->fractions = &call->param;
 	call->isnull = &call->param_isnull;
 	if (call->param_isnull || !call->aggregate->multi)
 		return;
-	get_typlenbyvalalign(FLOAT8OID, &typlen, &typbyval, &typalign);
-	deconstruct_array(DatumGetArrayTypeP(call->param), FLOAT8OID, typlen, typbyval, typalign, &call->fractions,
-					  &call->isnull, &call->nfractions);
+	deconstruct_array(DatumGetArrayTypeP(call->param), FLOAT8OID, sizeof(float8), true, TYPALIGN_DOUBLE,
+					  &call->fractions, &call->isnull, &call->nfractions);
 }
 
 /* An invalid fraction raises its error later, when the result is asked for. */
