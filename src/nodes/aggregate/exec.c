@@ -523,17 +523,6 @@ keep_first_row(AggregateState *node, TupleTableSlot *row)
 	row_to_slot(kept, tuple);
 }
 
-static void
-aggregate_begin_group(AggregateState *node)
-{
-	ExprContext *econtext = node->agg->ss.ps.ps_ExprContext;
-
-	ResetExprContext(econtext);
-	ReScanExprContext(node->agg->aggcontexts[0]);
-	for (int i = 0; i < node->ntransitions; i++)
-		begin_transition(node, &node->transitions[i]);
-}
-
 /* Takes the rows of a group that begins with this row. */
 static void
 take_group(AggregateState *node, TupleTableSlot *row)
@@ -718,9 +707,13 @@ count_is_known(AggregateState *node, uint64 *rows)
 static void
 take_values(AggregateState *node, TupleTableSlot *row)
 {
+	ExprContext *econtext = node->agg->ss.ps.ps_ExprContext;
 	uint64		rows;
 
-	aggregate_begin_group(node);
+	ResetExprContext(econtext);
+	ReScanExprContext(node->agg->aggcontexts[0]);
+	for (int i = 0; i < node->ntransitions; i++)
+		begin_transition(node, &node->transitions[i]);
 	if (row != NULL && count_is_known(node, &rows))
 	{
 		take_wanted_values(node, row, rows);
@@ -733,8 +726,8 @@ take_values(AggregateState *node, TupleTableSlot *row)
 	if (node->set != NULL)
 	{
 		/* fractions may be columns of the group */
-		node->agg->ss.ps.ps_ExprContext->ecxt_outertuple = node->agg->ss.ss_ScanTupleSlot;
-		ordered_set_take_kept(node->set, node->agg->ss.ps.ps_ExprContext);
+		econtext->ecxt_outertuple = node->agg->ss.ss_ScanTupleSlot;
+		ordered_set_take_kept(node->set, econtext);
 	}
 }
 
