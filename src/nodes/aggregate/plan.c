@@ -690,6 +690,7 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	Plan	   *below = sort->plan.lefttree;
 	int			ngroup = agg->numCols;
 	int			n = list_length(sort->plan.targetlist);
+	int			nbelow = list_length(below->targetlist);
 	InputColumns inner = {0};
 	int			nkeys;
 	const KeyColumn *keys = output_keys(input->child, &nkeys);
@@ -706,18 +707,16 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 		inner.computed = (List *) pull_up_column((Node *) input->computed, input);
 		if (!target_list_is_free(below) || !computed_can_move(&inner))
 			return "an expression cannot be computed below the sort";
-		foreach(lc, inner.computed)
+		below->targetlist = append_computed(below->targetlist, &inner, true);
+		for_each_from(lc, below->targetlist, nbelow)
 		{
-			TargetEntry *tle;
-			Expr	   *expr = (Expr *) pull_up_column(lfirst(lc), &inner);
+			TargetEntry *tle = lfirst_node(TargetEntry, lc);
 
-			tle = makeTargetEntry(expr, list_length(below->targetlist) + 1, NULL, false);
-			below->targetlist = lappend(below->targetlist, tle);
 			sort->plan.targetlist = lappend(sort->plan.targetlist,
 											makeTargetEntry((Expr *) makeVarFromTargetEntry(OUTER_VAR, tle),
 															list_length(sort->plan.targetlist) + 1, NULL, false));
-			below->plan_width += column_width((Node *) expr);
-			sort->plan.plan_width += column_width((Node *) expr);
+			below->plan_width += column_width((Node *) tle->expr);
+			sort->plan.plan_width += column_width((Node *) tle->expr);
 		}
 	}
 	for (int i = 1; i <= n; i++)
