@@ -337,17 +337,14 @@ sort_large(IncrementalState *node, uint64 rows)
 {
 	TupleTableSlot *row = node->ahead;
 
-	for (;;)
+	for (; row != NULL; row = index_source_next(node->source))
 	{
-		if (row == NULL)
-			break;
 		/* all sort columns at once */
 		slot_getsomeattrs(row, node->last_key_attno);
 		if (!in_group(node, row))
 			break;
 		put_large(node, row);
 		rows++;
-		row = index_source_next(node->source);
 	}
 	node->ahead = row;
 	node->after_large = rows > SMALL_GROUP_ROWS;
@@ -424,20 +421,6 @@ sort_batch(IncrementalState *node)
 	count_batch(node, node->divided ? batch->last : batch->n);
 }
 
-/* Sorts the next rows.  The first one is "ahead", which begins a group. */
-static void
-sort_next(IncrementalState *node)
-{
-	if (!node->after_large)
-	{
-		sort_batch(node);
-		return;
-	}
-	keep_prefix(node, node->ahead);
-	begin_large(node);
-	sort_large(node, 0);
-}
-
 /* ------------------------------------------------------------------------
  * Returning rows
  * ------------------------------------------------------------------------
@@ -475,7 +458,15 @@ next_result(IncrementalState *node)
 	}
 	if (node->ahead == NULL || (node->bound > 0 && node->returned >= node->bound))
 		return false;
-	sort_next(node);
+	if (!node->after_large)
+	{
+		sort_batch(node);
+		return true;
+	}
+	/* the row "ahead" begins a group */
+	keep_prefix(node, node->ahead);
+	begin_large(node);
+	sort_large(node, 0);
 	return true;
 }
 
