@@ -29,6 +29,7 @@
 #include "executor/executor.h"
 #include "executor/nodeAgg.h"
 #include "expression.h"
+#include "lib/qunique.h"
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/aggregate/ordered_set.h"
@@ -469,7 +470,6 @@ ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext)
 {
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	int			fractions = 0;
-	int			n = 0;
 
 	set->count = count;
 	set->counted = true;
@@ -484,12 +484,7 @@ ordered_set_find_wanted(OrderedSet *set, int64 count, ExprContext *econtext)
 	for (int i = 0; i < set->ncalls && count > 0; i++)
 		add_positions(set, &set->calls[i]);
 	qsort(set->wanted, set->nwanted, sizeof(WantedValue), compare_positions);
-	for (int i = 0; i < set->nwanted; i++)
-	{
-		if (n == 0 || set->wanted[n - 1].position != set->wanted[i].position)
-			set->wanted[n++] = set->wanted[i];
-	}
-	set->nwanted = n;
+	set->nwanted = qunique(set->wanted, set->nwanted, sizeof(WantedValue), compare_positions);
 	MemoryContextSwitchTo(old);
 }
 
