@@ -61,21 +61,6 @@ key_bits_array(unsigned formats)
 	return construct_array(bits, n, INT4OID, sizeof(int32), true, TYPALIGN_INT);
 }
 
-static void
-put_algorithm(ReturnSetInfo *rsinfo, const Algorithm *algorithm)
-{
-	Datum		values[6];
-	bool		nulls[6] = {false};
-
-	values[0] = CStringGetTextDatum(algorithm->name);
-	values[1] = CStringGetTextDatum(algorithm_on_gpu(algorithm) ? "gpu" : "cpu");
-	values[2] = PointerGetDatum(key_bits_array(algorithm->formats));
-	values[3] = BoolGetDatum(algorithm->stable);
-	values[4] = CStringGetTextDatum(algorithm->needs);
-	values[5] = CStringGetTextDatum(algorithm->paper);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-}
-
 /*
  * gpusort_algorithms(OUT algorithm text, OUT runs_on text, OUT key_bits int[],
  *					  OUT stable bool, OUT needs text, OUT paper text)
@@ -87,7 +72,18 @@ gpusort_algorithms(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	FOR_EACH_ALGORITHM(a)
-		put_algorithm(rsinfo, a);
+	{
+		Datum		values[6];
+		bool		nulls[6] = {false};
+
+		values[0] = CStringGetTextDatum(a->name);
+		values[1] = CStringGetTextDatum(algorithm_on_gpu(a) ? "gpu" : "cpu");
+		values[2] = PointerGetDatum(key_bits_array(a->formats));
+		values[3] = BoolGetDatum(a->stable);
+		values[4] = CStringGetTextDatum(a->needs);
+		values[5] = CStringGetTextDatum(a->paper);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
 	return (Datum) 0;
 }
 
