@@ -167,7 +167,7 @@ group_facts(const Grouping *grouping, GroupFacts *facts)
 	facts->aggregates = grouping->transitions > 0;
 }
 
-/* The path that a node above a sort or hash table reads; NULL for other nodes. */
+/* The path that a sort, or a node above a sort or hash table, reads; NULL for other nodes. */
 static const Path *
 path_input(const Path *path)
 {
@@ -177,6 +177,8 @@ path_input(const Path *path)
 	{
 		case T_ProjectionPath:
 			return ((const ProjectionPath *) path)->subpath;
+		case T_SortPath:
+			return ((const SortPath *) path)->subpath;
 		case T_AggPath:
 			return ((const AggPath *) path)->subpath;
 		case T_GroupPath:
@@ -282,7 +284,7 @@ find_peer(const Grouping *grouping, Peer *peer)
 			path = path_input(path);
 		if (path == NULL)
 			return false;
-		below = ((const SortPath *) path)->subpath;
+		below = path_input(path);
 		peer->sort = true;
 		peer->us = us_of_cost(path->total_cost - below->total_cost);
 	}
@@ -493,7 +495,7 @@ offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
 	if (sort.pathkeys == NIL || !IsA(path, AggPath) || ((const AggPath *) path)->aggstrategy != AGG_PLAIN)
 		return;
 	for (below = path_input(path); below != NULL && IsA(below, SortPath);)
-		below = ((const SortPath *) below)->subpath;
+		below = path_input(below);
 	if (below == NULL || path_below_projection(below) != path_below_projection(grouping->input) ||
 		pathkeys_contained_in(sort.pathkeys, grouping->input->pathkeys) ||
 		!find_sort(root, rel, grouping->input_rel, grouping->input, &sort) || !sort.parallel)
@@ -756,7 +758,7 @@ windows_above(const Path *path, const Path *lowest, Path *sorted)
 		return sorted;
 	if (!is_sort && !IsA(path, WindowAggPath))
 		return NULL;
-	from = is_sort ? ((const SortPath *) path)->subpath : ((const WindowAggPath *) path)->subpath;
+	from = path_input(path);
 	to = windows_above(from, lowest, sorted);
 	if (to == NULL)
 		return NULL;
@@ -777,15 +779,12 @@ offer_windows(Grouping *grouping)
 {
 	const Path *windows = grouping->path;
 	const Path *lowest = NULL;
-	const Path *path;
-	const Path *below;
 	SortOffer	sort = {0};
 	Peer		peer;
 	Path	   *ours;
 
-	for (path = windows; path != NULL && path->parent != grouping->input_rel; path = below)
+	for (const Path *path = windows; path != NULL && path->parent != grouping->input_rel; path = path_input(path))
 	{
-		below = IsA(path, SortPath) ? ((const SortPath *) path)->subpath : path_input(path);
 		if (IsA(path, SortPath))
 			lowest = path;
 	}
