@@ -428,11 +428,7 @@ make_array_records(const ArraySort *sort, const RouteFacts *facts)
 	}
 	recs = alloc_aligned(sort->n * sizeof(SortRec64));
 	for (size_t i = 0; i < sort->n; i++)
-	{
-		recs[i].key = key_at(sort, i);
-		recs[i].rid = (uint32) i;
-		recs[i].pad = 0;
-	}
+		sort_rec_set(recs, SORT_REC_64, 0, i, key_at(sort, i), (uint32) i);
 	return recs;
 }
 
