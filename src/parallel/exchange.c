@@ -38,11 +38,20 @@
 
 #include "compat.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
 #include "storage/latch.h"
 
 /* Time between two checks by the leader of whether a worker has ended. */
 #define WORKER_CHECK_MS	200
+
+int
+exchange_participants(int workers, double bound)
+{
+	bool		few = workers < EXCHANGE_TWO_LEVEL_WORKERS || (bound > 0 && bound <= EXCHANGE_FEW_ROWS);
+
+	return workers + (few && parallel_leader_participation ? 1 : 0);
+}
 
 /* Bytes before the blocks of the rings. */
 static Size
@@ -115,8 +124,9 @@ exchange_slot(Exchange *ex, int participant)
 }
 
 /*
- * Two-level merge: divides the workers that have arrived into two halves.  The
- * first worker of each half reads the rings of the other workers of its half.
+ * Two-level merge, if many workers have arrived and the leader has no rows: divides
+ * the workers into two halves.  The first worker of each half reads the rings of the
+ * other workers of its half.
  */
 static void
 assign_readers(Exchange *ex)
@@ -128,7 +138,7 @@ assign_readers(Exchange *ex)
 
 	for (int r = 0; r < ex->nrings; r++)
 		workers += exchange_slot(ex, r)->arrived;
-	if (!exchange_has_two_levels(workers, ex->bound))
+	if (workers < EXCHANGE_TWO_LEVEL_WORKERS || exchange_slot(ex, ex->nrings)->arrived)
 		return;
 	half = (workers + 1) / 2;
 	for (int r = 0; r < ex->nrings; r++)

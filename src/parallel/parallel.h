@@ -106,18 +106,8 @@ typedef struct RowBlock
  */
 #define EXCHANGE_TWO_LEVEL_WORKERS	4
 
-/*
- * With a LIMIT of at most this number of rows the leader has little to merge: the merge has one
- * level, and the leader takes rows.
- */
+/* With a LIMIT of at most this number of rows the leader has little to merge, and takes rows. */
 #define EXCHANGE_FEW_ROWS	10000
-
-/* Has the merge two levels?  bound: rows of the LIMIT; 0: none; infinite: not known. */
-static inline bool
-exchange_has_two_levels(int workers, double bound)
-{
-	return workers >= EXCHANGE_TWO_LEVEL_WORKERS && !(bound > 0 && bound <= EXCHANGE_FEW_ROWS);
-}
 
 typedef enum RingState
 {
@@ -173,6 +163,14 @@ typedef struct Exchange
 	Size		slots_at;		/* offset of the slots */
 	ExchangeRing rings[FLEXIBLE_ARRAY_MEMBER];
 } Exchange;
+
+/*
+ * Number of participants that sort rows: the workers, and the leader if it may take rows and has
+ * little to merge.  It counts as a whole participant, because it reads no tuple queues meanwhile.
+ * sort_abreast() has how many of them run at once.  bound: rows of a LIMIT; 0: none; infinite:
+ * not known.
+ */
+extern int	exchange_participants(int workers, double bound);
 
 /* Bytes of an exchange for this number of workers. */
 extern Size exchange_size(int workers);
@@ -327,14 +325,6 @@ extern void sort_cost_serial(const SortCostFacts *facts, SortCost *cost);
 
 /* One participant's sort on its CPU, while all participants sort. */
 extern void sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *cost);
-
-/*
- * Number of participants of a parallel sort that sort rows: the workers, and the leader if it
- * participates and the merge has one level.  It counts as a whole participant, because it reads
- * no tuple queues meanwhile.  sort_abreast() has how many of them run at once.  bound: as in
- * exchange_has_two_levels().
- */
-extern int	sort_cost_participants(int workers, double bound);
 
 /*
  * A parallel sort by the faster of two ways: the workers sort and the leader merges;

@@ -353,12 +353,6 @@ sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *co
 	(void) cost_on_cpu(facts, &keys, Max(facts->rows, 2), participants, &batches, cost);
 }
 
-int
-sort_cost_participants(int workers, double bound)
-{
-	return workers + (parallel_leader_participation && !exchange_has_two_levels(workers, bound) ? 1 : 0);
-}
-
 /* Cost if the workers sort and the leader merges, in two levels if there are many workers. */
 static void
 cost_of_merge(const SortCostFacts *facts, int workers, SortCost *cost)
@@ -367,8 +361,8 @@ cost_of_merge(const SortCostFacts *facts, int workers, SortCost *cost)
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
 	CpuBatches	batches;
-	bool		two_levels = exchange_has_two_levels(workers, facts->bound);
-	int			participants = sort_cost_participants(workers, facts->bound);
+	int			participants = exchange_participants(workers, facts->bound);
+	bool		two_levels = workers >= EXCHANGE_TWO_LEVEL_WORKERS && participants == workers;
 	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
 	double		comparisons = two_levels ? 1 : log2(workers + 1);

@@ -80,7 +80,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 					Path *input, PartialGroups *offer)
 {
 	int			workers = input->parallel_workers;
-	int			participants = sort_cost_participants(workers, 0);
+	int			participants = exchange_participants(workers, 0);
 	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
 	double		rows = input->rows * shares_of(workers);

@@ -273,7 +273,7 @@ offer_parallel(SortOffer *offer, Path *partial, const SortCostFacts *facts)
 	sort_cost_parallel(facts, workers, &offer->time);
 	/* PostgreSQL divides the rows of a partial path as if each participant had a CPU */
 	set_times(offer, facts, setup_us(workers) + us_of_cost(partial->total_cost) * shares_of(workers) /
-			  sort_abreast(sort_cost_participants(workers, offer->bound)));
+			  sort_abreast(exchange_participants(workers, offer->bound)));
 }
 
 /*
@@ -402,9 +402,9 @@ sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, cons
 
 /*
  * The blocks of a few rows cost more memory than the tuple queues cost time.  A LIMIT lets the
- * participants share their cutoffs.  If the merge has two levels, the leader only merges: then
- * the exchange must save more than the leader's share of the input.  Without a cost of starting
- * workers the answer is always yes.
+ * participants share their cutoffs.  If the leader may take rows but only merges, the exchange must
+ * save more than the leader's share of the input.  Without a cost of starting workers the answer is
+ * always yes.
  */
 bool
 exchange_pays(Cost input, double rows, int workers, double bound)
@@ -415,7 +415,7 @@ exchange_pays(Cost input, double rows, int workers, double bound)
 		return false;
 	if (bound > 0)
 		rows = Min(rows, bound);
-	return !exchange_has_two_levels(workers, bound) || !parallel_leader_participation ||
+	return !parallel_leader_participation || exchange_participants(workers, bound) > workers ||
 		rows * EXCHANGE_SAVES_US >= us_of_cost(input) / (workers + 1);
 }
 

@@ -180,8 +180,8 @@ launch_workers(ParallelSortState *node)
 
 	/* nworkers_launched, because nreaders does not count workers that have ended */
 	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
-		(participation && !on_device &&
-		 !exchange_has_two_levels(gather->nworkers_launched, node->partial->bound));
+		(!on_device && exchange_participants(gather->nworkers_launched, node->partial->bound) >
+		 gather->nworkers_launched);
 	if (node->partial->exchange != NULL)
 		exchange_expect(node->partial->exchange, gather->nworkers_launched +
 						(gather->need_to_scan_locally || (participation && on_device)));
