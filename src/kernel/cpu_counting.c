@@ -64,9 +64,9 @@ member_share(const Member *m, size_t n, int rank)
 static bool
 counting_applies(const SortProblem *problem, const char **why)
 {
-	if (problem->n > UINT32_MAX)
-		*why = "more than 2^32 - 1 records";
-	else if (problem->end_bit - problem->begin_bit > COUNTING_MAX_BITS)
+	if (!rids_suffice(problem, why))
+		return false;
+	if (problem->end_bit - problem->begin_bit > COUNTING_MAX_BITS)
 		*why = "keys of more than 24 bits";
 	else if (counting_range(problem) / COUNTING_PER_RECORD > problem->n)
 		*why = "key range above 4 times the rows";

@@ -94,8 +94,8 @@ presorted_applies(const SortProblem *problem, const char **why)
 	else if (problem->descents == 0 || problem->ascents == 0 ||
 			 problem->descents < PRESORTED_MAX_RUNS)
 		return true;
-	else if (problem->n > UINT32_MAX)
-		*why = "more than 2^32 - 1 records";
+	else if (!rids_suffice(problem, why))
+		return false;
 	else if (problem->descents > problem->n / PRESORTED_PER_DESCENT)
 		*why = "the input is not nearly in order";
 	else if (!problem->rids_ascending)

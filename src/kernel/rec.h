@@ -46,6 +46,16 @@ ceil_log2(size_t n)
 	return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1);
 }
 
+/* SortKernel.applies of a kernel whose only limit is the width of rids. */
+static inline bool
+rids_suffice(const SortProblem *problem, const char **why)
+{
+	if (problem->n <= UINT32_MAX)
+		return true;
+	*why = "more than 2^32 - 1 records";
+	return false;
+}
+
 /* bytes, rounded up to a multiple of 64. */
 static inline size_t
 align64(size_t bytes)

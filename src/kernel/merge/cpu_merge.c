@@ -448,17 +448,6 @@ merge_member(void *arg, int rank)
 	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
 }
 
-static bool
-merge_applies(const SortProblem *problem, const char **why)
-{
-	if (problem->n > UINT32_MAX)
-	{
-		*why = "more than 2^32 - 1 records";
-		return false;
-	}
-	return true;
-}
-
 static size_t
 merge_scratch_bytes(const SortProblem *problem)
 {
@@ -482,7 +471,7 @@ merge_run(SortProblem *problem)
 	char	   *output;
 	const char *why;
 
-	if (!merge_applies(problem, &why))
+	if (!rids_suffice(problem, &why))
 		return SORT_NOT_APPLICABLE;
 	problem->result = problem->recs;
 	if (problem->n <= 1)
@@ -503,7 +492,7 @@ merge_run(SortProblem *problem)
 }
 
 const SortKernel cpu_merge_kernel = {
-	.applies = merge_applies,
+	.applies = rids_suffice,
 	.scratch_bytes = merge_scratch_bytes,
 	.run = merge_run
 };

@@ -294,17 +294,6 @@ radix_scratch_bytes(const SortProblem *problem)
 	return bytes;
 }
 
-static bool
-radix_applies(const SortProblem *problem, const char **why)
-{
-	if (problem->n > UINT32_MAX)
-	{
-		*why = "more than 2^32 - 1 records";
-		return false;
-	}
-	return true;
-}
-
 /* Sorts the problem in its format. */
 static bool
 radix_sort(Member *m, RadixWork *work)
@@ -401,7 +390,7 @@ radix_run(SortProblem *problem)
 	RadixRun	run;
 	const char *why;
 
-	if (!radix_applies(problem, &why))
+	if (!rids_suffice(problem, &why))
 		return SORT_NOT_APPLICABLE;
 	run.problem = problem;
 	sort_team_run(radix_in_parts(problem) ? problem->team : NULL, radix_member, &run);
@@ -410,7 +399,7 @@ radix_run(SortProblem *problem)
 }
 
 const SortKernel cpu_radix_kernel = {
-	.applies = radix_applies,
+	.applies = rids_suffice,
 	.scratch_bytes = radix_scratch_bytes,
 	.run = radix_run
 };
