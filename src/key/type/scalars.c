@@ -41,6 +41,7 @@
 #include "key/type/bytes.h"
 #include "key/type/traits.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/inet.h"
 #include "utils/memutils.h"
@@ -189,7 +190,7 @@ bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, boo
 /* Sort position of one value. */
 typedef struct EnumPosition
 {
-	Oid			value;
+	Oid			value;			/* first, for oid_cmp() */
 	float4		order;			/* pg_enum.enumsortorder */
 	uint32		normkey;
 	bool		inexact;
@@ -220,22 +221,13 @@ compare_sortorders(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int
-compare_oids(const void *a, const void *b)
-{
-	Oid			x = ((const EnumPosition *) a)->value;
-	Oid			y = ((const EnumPosition *) b)->value;
-
-	return (x > y) - (x < y);
-}
-
 static const EnumPosition *
 enum_find(const EnumOrder *order, Oid value)
 {
 	EnumPosition wanted = {.value = value};
 
 	return order->n == 0 ? NULL :
-		bsearch(&wanted, order->positions, order->n, sizeof(EnumPosition), compare_oids);
+		bsearch(&wanted, order->positions, order->n, sizeof(EnumPosition), oid_cmp);
 }
 
 /* Reads the positions of all values of this value's type.  Ignores an unknown value. */
@@ -284,7 +276,7 @@ enum_load(EnumOrder *order, Oid value)
 		}
 		before = &positions[i];
 	}
-	qsort(positions, n, sizeof(EnumPosition), compare_oids);
+	qsort(positions, n, sizeof(EnumPosition), oid_cmp);
 	if (order->positions != NULL)
 		pfree(order->positions);
 	order->positions = positions;
