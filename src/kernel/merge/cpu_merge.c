@@ -307,7 +307,9 @@ word_layout(const SortProblem *problem)
 typedef struct MergeRun
 {
 	SortProblem *problem;
+	SortTeam   *team;
 	WordLayout	layout;
+	MergePlan	plan;
 	const MergeOps *ops;
 	SortStatus	status;
 } MergeRun;
@@ -421,17 +423,16 @@ merge_member(void *arg, int rank)
 	MergeRun   *run = arg;
 	SortProblem *problem = run->problem;
 	char	   *p = problem->scratch;
-	Member		m = member_make(problem, (MemberShared *) p, rank, sort_team_for(problem->team, problem->n));
-	MergePlan	plan;
+	Member		m = member_make(problem, (MemberShared *) p, rank, run->team);
+	const MergePlan *plan = &run->plan;
 	char	   *room;
 	bool		ok;
 
-	merge_plan(&plan, problem->n);
 	p += sizeof(MemberShared);
-	room = p + rank * plan.member_bytes;
-	p += m.size * plan.member_bytes;
+	room = p + rank * plan->member_bytes;
+	p += m.size * plan->member_bytes;
 	if (run->layout.direct)
-		ok = merge_rounds(&m, &plan, run->ops, make_words, run,
+		ok = merge_rounds(&m, plan, run->ops, make_words, run,
 						  problem->recs, (uint64_t *) p, room);
 	else
 	{
@@ -439,9 +440,9 @@ merge_member(void *arg, int rank)
 		uint64_t   *output = (uint64_t *) (p + align64(problem->n * sizeof(uint64_t)));
 
 		/* the sorted words must be in words, as output gets the records */
-		ok = merge_rounds(&m, &plan, run->ops, make_words, run,
-						  plan.rounds % 2 == 0 ? words : output,
-						  plan.rounds % 2 == 0 ? output : words, room) &&
+		ok = merge_rounds(&m, plan, run->ops, make_words, run,
+						  plan->rounds % 2 == 0 ? words : output,
+						  plan->rounds % 2 == 0 ? output : words, room) &&
 			gather_and_finish(&m, &run->layout, words, output);
 	}
 	/* all members store the same value */
@@ -466,8 +467,7 @@ merge_scratch_bytes(const SortProblem *problem)
 static SortStatus
 merge_run(SortProblem *problem)
 {
-	MergeRun	run;
-	MergePlan	plan;
+	MergeRun	run = {.problem = problem,.team = sort_team_for(problem->team, problem->n)};
 	char	   *output;
 	const char *why;
 
@@ -476,17 +476,15 @@ merge_run(SortProblem *problem)
 	problem->result = problem->recs;
 	if (problem->n <= 1)
 		return SORT_OK;
-	run.problem = problem;
 	run.layout = word_layout(problem);
+	merge_plan(&run.plan, problem->n);
 	run.ops = merge_ops();
-	sort_team_run(sort_team_for(problem->team, problem->n), merge_member, &run);
+	sort_team_run(run.team, merge_member, &run);
 
-	merge_plan(&plan, problem->n);
-	output = (char *) problem->scratch + sizeof(MemberShared) +
-		sort_team_size(sort_team_for(problem->team, problem->n)) * plan.member_bytes;
+	output = (char *) problem->scratch + sizeof(MemberShared) + sort_team_size(run.team) * run.plan.member_bytes;
 	if (!run.layout.direct)
 		problem->result = output + align64(problem->n * sizeof(uint64_t));
-	else if (plan.rounds % 2 == 1)
+	else if (run.plan.rounds % 2 == 1)
 		problem->result = output;
 	return run.status;
 }
