@@ -52,8 +52,9 @@ typedef struct AlgorithmStat
 #define STAT_NONE		ALGORITHM_COUNT
 #define STAT_ALGORITHMS	(STAT_NONE + 1)
 
+/* zeros are the initial values: where __int128 is, 64-bit atomics are native */
 static AlgorithmStat session_stats[STAT_ALGORITHMS];
-static AlgorithmStat *stats = NULL;
+static AlgorithmStat *stats = session_stats;
 
 #define INDEX_ENTRIES	64
 #define INDEX_ROUTE		16
@@ -89,29 +90,12 @@ SQL_FUNCTION(gpusort_stat_get);
 SQL_FUNCTION(gpusort_stat_reset);
 SQL_FUNCTION(gpusort_index_builds_get);
 
-static void
-stat_clear(AlgorithmStat *s)
-{
-	for (int i = 0; i < STAT_ALGORITHMS; i++)
-	{
-		for (int c = 0; c < STAT_COUNTERS; c++)
-			pg_atomic_init_u64(&s[i].counters[c], 0);
-	}
-}
-
-static void
-init_stats(void)
-{
-	stat_clear(stats);
-}
-
 void
 gpusort_stat_init(void)
 {
 	static const SharedPart sorts = {
 		.memory = (void **) &stats,
-		.size = sizeof(session_stats),
-		.init = init_stats
+		.size = sizeof(session_stats)
 	};
 	static const SharedPart builds = {
 		.memory = (void **) &entries,
@@ -124,17 +108,6 @@ gpusort_stat_init(void)
 	shared_memory_add(&builds);
 }
 
-static AlgorithmStat *
-stat_counters(void)
-{
-	if (stats == NULL)
-	{
-		stat_clear(session_stats);
-		stats = session_stats;
-	}
-	return stats;
-}
-
 static inline void
 stat_add(AlgorithmStat *s, StatCounter counter, uint64 n)
 {
@@ -144,7 +117,7 @@ stat_add(AlgorithmStat *s, StatCounter counter, uint64 n)
 void
 gpusort_stat_count(const SortCount *sort)
 {
-	AlgorithmStat *s = &stat_counters()[sort->algorithm ? (int) sort->algorithm->id : STAT_NONE];
+	AlgorithmStat *s = &stats[sort->algorithm ? (int) sort->algorithm->id : STAT_NONE];
 
 	stat_add(s, STAT_SORTS, 1);
 	stat_add(s, STAT_ROWS, sort->rows);
@@ -167,7 +140,7 @@ gpusort_stat_count(const SortCount *sort)
 void
 gpusort_stat_fallback(const Algorithm *algorithm)
 {
-	stat_add(&stat_counters()[algorithm->id], STAT_FALLBACKS, 1);
+	stat_add(&stats[algorithm->id], STAT_FALLBACKS, 1);
 }
 
 static Datum
@@ -181,7 +154,6 @@ Datum
 gpusort_stat_get(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	AlgorithmStat *s = stat_counters();
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < STAT_ALGORITHMS; i++)
@@ -192,7 +164,7 @@ gpusort_stat_get(PG_FUNCTION_ARGS)
 		values[0] = CStringGetTextDatum(i == STAT_NONE ? "none" : sort_algorithms[i].name);
 		for (int c = 0; c < STAT_COUNTERS; c++)
 		{
-			uint64		n = pg_atomic_read_u64(&s[i].counters[c]);
+			uint64		n = pg_atomic_read_u64(&stats[i].counters[c]);
 
 			values[1 + c] = c < STAT_FIRST_TIME ? Int64GetDatum((int64) n) : seconds(n);
 		}
@@ -291,12 +263,10 @@ gpusort_index_builds_get(PG_FUNCTION_ARGS)
 Datum
 gpusort_stat_reset(PG_FUNCTION_ARGS)
 {
-	AlgorithmStat *s = stat_counters();
-
 	for (int i = 0; i < STAT_ALGORITHMS; i++)
 	{
 		for (int c = 0; c < STAT_COUNTERS; c++)
-			pg_atomic_write_u64(&s[i].counters[c], 0);
+			pg_atomic_write_u64(&stats[i].counters[c], 0);
 	}
 	lock_entries(LW_EXCLUSIVE);
 	memset(entries, 0, sizeof(session_entries));
