@@ -8,8 +8,8 @@
  * after an ERROR, or the backend's exit does.  A crash resets shared memory.  If no slot
  * is free, the sort is not shown and uses counters of its own.
  *
- * The owner of a slot is written between two increments of a change counter, as in
- * pg_stat_activity; readers take no lock and retry.  The counters are written in place.
+ * The owner of a slot is written between two increments of a change counter, by the macros
+ * of pg_stat_activity; readers take no lock and retry.  The counters are written in place.
  * They may be read at slightly different moments, but always belong to one sort.
  *
  * Without shared_preload_libraries the slots are local, and the view shows only the
@@ -28,6 +28,7 @@
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
+#include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -38,7 +39,7 @@
 /* Aligned to cache lines, to avoid false sharing between backends */
 typedef struct ProgressSlot
 {
-	uint32		changes;		/* change counter; odd: being written */
+	int			st_changecount; /* as in PgBackendStatus; odd: being written */
 	int			pid;			/* 0: free */
 	int			leader_pid;		/* 0: not a parallel worker */
 	Oid			database;
@@ -78,27 +79,12 @@ gpusort_progress_init(void)
  * ------------------------------------------------------------------------
  */
 
-/* Bracket a change of a slot's owner.  No error may occur in between. */
-static inline void
-slot_change_begin(ProgressSlot *slot)
-{
-	slot->changes++;
-	pg_write_barrier();
-}
-
-static inline void
-slot_change_end(ProgressSlot *slot)
-{
-	pg_write_barrier();
-	slot->changes++;
-}
-
 static void
 slot_free(ProgressSlot *slot)
 {
-	slot_change_begin(slot);
+	PGSTAT_BEGIN_WRITE_ACTIVITY(slot);
 	slot->pid = 0;
-	slot_change_end(slot);
+	PGSTAT_END_WRITE_ACTIVITY(slot);
 }
 
 /* Frees the slots at the backend's exit. */
@@ -177,7 +163,7 @@ progress_begin(Progress *progress, int node, double rows_estimated)
 		counters_begin(&progress->own, progress->own.memory);
 		return;
 	}
-	slot_change_begin(slot);
+	PGSTAT_BEGIN_WRITE_ACTIVITY(slot);
 	slot->pid = MyProcPid;
 	slot->leader_pid = leader != NULL && leader != MyProc ? leader->pid : 0;
 	slot->database = MyDatabaseId;
@@ -185,7 +171,7 @@ progress_begin(Progress *progress, int node, double rows_estimated)
 	slot->node = node;
 	slot->rows_estimated = rows_estimated;
 	counters_begin(&slot->counters, progress->own.memory);
-	slot_change_end(slot);
+	PGSTAT_END_WRITE_ACTIVITY(slot);
 	progress->slot = slot;
 	progress->now = &slot->counters;
 }
@@ -208,16 +194,17 @@ progress_end(Progress *progress)
 
 /* Copies a slot consistently; false if it is free. */
 static bool
-slot_read(const ProgressSlot *slot, ProgressSlot *copy)
+slot_read(const volatile ProgressSlot *slot, ProgressSlot *copy)
 {
 	for (;;)
 	{
-		uint32		before = *(volatile const uint32 *) &slot->changes;
+		int			before;
+		int			after;
 
-		pg_read_barrier();
-		memcpy(copy, slot, sizeof(*copy));
-		pg_read_barrier();
-		if (before % 2 == 0 && before == *(volatile const uint32 *) &slot->changes)
+		pgstat_begin_read_activity(slot, before);
+		memcpy(copy, (const void *) slot, sizeof(*copy));
+		pgstat_end_read_activity(slot, after);
+		if (pgstat_read_activity_complete(before, after))
 			return copy->pid != 0;
 		CHECK_FOR_INTERRUPTS();
 	}
