@@ -208,16 +208,14 @@ extern void gpu_sample_keys(size_t n, GpuSamplePair pair, void *arg, GpuSampleSe
 /* Lower limit of the hand-over's time, as a share of the library's figure. */
 #define GPU_LEAST_HAND_OVER	0.3
 
-#define GPU_SORT_SIZES		FACTOR_SIZES
-
 /* The parts of a job that have factors. */
 typedef enum GpuPart
 {
 	GPU_PART_HAND_OVER,
 	GPU_PART_UP,
 	GPU_PART_DOWN,
-	GPU_PART_SORT,				/* + width * GPU_SORT_SIZES + size */
-	GPU_PARTS = GPU_PART_SORT + 3 * GPU_SORT_SIZES
+	GPU_PART_SORT,				/* + width * FACTOR_SIZES + size */
+	GPU_PARTS = GPU_PART_SORT + 3 * FACTOR_SIZES
 } GpuPart;
 
 typedef struct GpuLearned
@@ -258,11 +256,6 @@ typedef enum GpuTerm
 	GPU_TERMS
 } GpuTerm;
 
-typedef struct GpuTerms
-{
-	double		us[GPU_TERMS];
-} GpuTerms;
-
 /* ------------------------------------------------------------------------
  * GPU model
  * ------------------------------------------------------------------------
@@ -271,8 +264,9 @@ typedef struct GpuTerms
 /* Can this GPU algorithm sort the input?  If not, *why is a short reason. */
 extern bool gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why);
 
-/* Predicted microseconds of an algorithm, by term. */
-extern void gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms *terms);
+/* Predicted microseconds of an algorithm that auto may choose, transfers included: by term, and in all. */
+extern void gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, double us[GPU_TERMS]);
+extern double gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
 
 /* Predicted microseconds of a sort whose keys go to several devices in parts. */
 extern double gpu_parts_us(const Algorithm *algorithm, const RouteFacts *facts, int parts,

@@ -25,9 +25,6 @@ extern double cpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts
  * ------------------------------------------------------------------------
  */
 
-/* Predicted microseconds, transfers included, of an algorithm that auto may choose. */
-extern double gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
-
 /* The logarithm of the sort's factor. */
 extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double rows);
 

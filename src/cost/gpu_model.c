@@ -197,7 +197,7 @@ gpu_copy_ns(const RouteFacts *facts, double *up_ns, double *down_ns)
 }
 
 void
-gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms *terms)
+gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, double us[GPU_TERMS])
 {
 	const GpusortCosts *costs = facts->gpu.costs;
 	const GpuFactors *factors = facts->gpu.factors;
@@ -211,28 +211,28 @@ gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms 
 	double		down_ns;
 
 	gpu_copy_ns(facts, &up_ns, &down_ns);
-	terms->us[GPU_TERM_HAND_OVER] = costs->job_us;
-	terms->us[GPU_TERM_UP] = up_bytes * up_ns / 1000;
-	terms->us[GPU_TERM_SORT] = gpu_sort_us(algorithm->id, facts);
-	terms->us[GPU_TERM_DOWN] = down_bytes * down_ns / 1000;
-	terms->us[GPU_TERM_HOST] = (facts->n + rows_back) / 2 * HOST_RIDS_NS / 1000;
+	us[GPU_TERM_HAND_OVER] = costs->job_us;
+	us[GPU_TERM_UP] = up_bytes * up_ns / 1000;
+	us[GPU_TERM_SORT] = gpu_sort_us(algorithm->id, facts);
+	us[GPU_TERM_DOWN] = down_bytes * down_ns / 1000;
+	us[GPU_TERM_HOST] = (facts->n + rows_back) / 2 * HOST_RIDS_NS / 1000;
 	if (factors == NULL)
 		return;
-	terms->us[GPU_TERM_HAND_OVER] *= exp(factors->log[GPU_PART_HAND_OVER]);
-	terms->us[GPU_TERM_SORT] *= exp(gpu_sort_factor(factors, facts->gpu.key_width, facts->n)) *
+	us[GPU_TERM_HAND_OVER] *= exp(factors->log[GPU_PART_HAND_OVER]);
+	us[GPU_TERM_SORT] *= exp(gpu_sort_factor(factors, facts->gpu.key_width, facts->n)) *
 		factors->busy;
 }
 
 double
 gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
-	GpuTerms	terms;
-	double		us = 0;
+	double		us[GPU_TERMS];
+	double		all_us = 0;
 
-	gpu_predict_terms(algorithm, facts, &terms);
+	gpu_predict_terms(algorithm, facts, us);
 	for (int t = 0; t < GPU_TERMS; t++)
-		us += terms.us[t];
-	return us;
+		all_us += us[t];
+	return all_us;
 }
 
 const Algorithm *
@@ -324,11 +324,11 @@ double
 gpu_parts_us(const Algorithm *algorithm, const RouteFacts *facts, int parts, int devices)
 {
 	int			sharing = parts < devices ? parts : devices < 1 ? 1 : devices;
-	GpuTerms	terms;
+	double		us[GPU_TERMS];
 
-	gpu_predict_terms(algorithm, facts, &terms);
-	return facts->n * part_ns(facts) / 1000 + terms.us[GPU_TERM_HAND_OVER] * parts + terms.us[GPU_TERM_UP] +
-		(terms.us[GPU_TERM_SORT] + terms.us[GPU_TERM_DOWN]) / sharing + terms.us[GPU_TERM_HOST];
+	gpu_predict_terms(algorithm, facts, us);
+	return facts->n * part_ns(facts) / 1000 + us[GPU_TERM_HAND_OVER] * parts + us[GPU_TERM_UP] +
+		(us[GPU_TERM_SORT] + us[GPU_TERM_DOWN]) / sharing + us[GPU_TERM_HOST];
 }
 
 /* ------------------------------------------------------------------------
@@ -378,7 +378,7 @@ gpu_learn_factors(const GpuLearned *learned, double others, int64_t now, GpuFact
 		factors->log[part] = factor_now(&learned->part[part], now, &gpu_rule);
 	for (int part = GPU_PART_SORT; part < GPU_PARTS; part++)
 	{
-		int			size = (part - GPU_PART_SORT) % GPU_SORT_SIZES;
+		int			size = (part - GPU_PART_SORT) % FACTOR_SIZES;
 		const Factor *sizes = &learned->part[part - size];
 		int			from = factor_known_size(sizes, size);
 
@@ -393,7 +393,7 @@ gpu_sort_factor(const GpuFactors *factors, int key_width, double rows)
 {
 	int			size;
 	double		past = factor_size_of(rows, &size);
-	const double *log = &factors->log[GPU_PART_SORT + width_index(key_width) * GPU_SORT_SIZES + size];
+	const double *log = &factors->log[GPU_PART_SORT + width_index(key_width) * FACTOR_SIZES + size];
 
 	return log[0] + (log[1] - log[0]) * past;
 }
@@ -426,7 +426,7 @@ gpu_learn_measured(GpuLearned *learned, const GpusortCosts *costs, const DeviceM
 			facts.n = (size_t) 1 << (DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size);
 			facts.gpu.key_width = facts.gpu.key_bits = 32 << w;
 			facts.gpu.costs = costs;
-			factor_measured(&learned->part[GPU_PART_SORT + w * GPU_SORT_SIZES + size],
+			factor_measured(&learned->part[GPU_PART_SORT + w * FACTOR_SIZES + size],
 							log(measured->sort_us[w][size] /
 								gpu_sort_us(DEVICE_MEASURED_ALGORITHM, &facts)));
 		}
@@ -458,7 +458,7 @@ learn_hand_over(Factor *factor, const GpusortCosts *costs, const GpuJobTimes *ti
 static void
 learn_sort(GpuLearned *learned, const RouteFacts *facts, double took_us, double library_us, int64_t now)
 {
-	factor_sizes_learn(&learned->part[GPU_PART_SORT + width_index(facts->gpu.key_width) * GPU_SORT_SIZES],
+	factor_sizes_learn(&learned->part[GPU_PART_SORT + width_index(facts->gpu.key_width) * FACTOR_SIZES],
 					   facts->n, log(fmax(took_us, LEAST_US) / library_us), now, &gpu_rule);
 }
 

@@ -159,19 +159,15 @@ static const char *
 terms_words(const RouteFacts *facts, const RoutePrediction *p)
 {
 	RouteFacts	uncorrected = *facts;
-	GpuTerms	terms;
-	double		library_us = 0;
+	double		us[GPU_TERMS];
 
 	uncorrected.gpu.factors = NULL;
-	gpu_predict_terms(p->algorithm, &uncorrected, &terms);
-	for (int t = 0; t < GPU_TERMS; t++)
-		library_us += terms.us[t];
-	gpu_predict_terms(p->algorithm, facts, &terms);
+	gpu_predict_terms(p->algorithm, facts, us);
 	return psprintf("hand-over %.2f ms, up %.2f, sort %.2f, down %.2f, host %.2f: "
 					"%.2f times the library's costs, by %llu jobs",
-					terms.us[GPU_TERM_HAND_OVER] / 1000, terms.us[GPU_TERM_UP] / 1000,
-					terms.us[GPU_TERM_SORT] / 1000, terms.us[GPU_TERM_DOWN] / 1000,
-					terms.us[GPU_TERM_HOST] / 1000, p->us / library_us,
+					us[GPU_TERM_HAND_OVER] / 1000, us[GPU_TERM_UP] / 1000, us[GPU_TERM_SORT] / 1000,
+					us[GPU_TERM_DOWN] / 1000, us[GPU_TERM_HOST] / 1000,
+					p->us / gpu_predict_us(p->algorithm, &uncorrected),
 					(unsigned long long) facts->gpu.factors->jobs);
 }
 
@@ -337,7 +333,7 @@ put_device(ReturnSetInfo *rsinfo, int number, const GpuLearned *learned)
 
 		put_part(rsinfo, number, part_names[p],
 				 p < GPU_PART_SORT ? -1 : DEVICE_MEASURED_FIRST +
-				 DEVICE_MEASURED_STEP * ((p - GPU_PART_SORT) % GPU_SORT_SIZES),
+				 DEVICE_MEASURED_STEP * ((p - GPU_PART_SORT) % FACTOR_SIZES),
 				 part->is_measured ? exp(part->measured) : get_float8_nan(),
 				 exp(factors.log[p]), part->jobs);
 	}
