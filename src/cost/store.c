@@ -160,18 +160,17 @@ bring_up_to_date(const LearnDevice *device)
 	return factors;
 }
 
-bool
-gpusort_learned(int device, int *number, GpuLearned *learned)
+int
+gpusort_learned(int device, GpuLearned *learned)
 {
 	LearnDevice who;
 
 	if (!look_up_device(device, &who))
-		return false;
-	*number = who.number;
+		return -1;
 	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
 	*learned = bring_up_to_date(&who)->learned;
 	LWLockRelease(shared_lock);
-	return true;
+	return who.number;
 }
 
 /* Sets the costs of a device, and its factors with this number of other jobs. */
@@ -180,11 +179,10 @@ set_costs(RouteFacts *facts, int device, double others, bool measured_only)
 {
 	static GpuFactors factors;
 	GpuLearned	learned;
-	int			number;
 
 	facts->gpu.costs = &device_shared->devices[device].costs;
 	facts->gpu.factors = NULL;
-	if (!gpusort_device_learn || !gpusort_learned(device, &number, &learned))
+	if (!gpusort_device_learn || gpusort_learned(device, &learned) < 0)
 		return;
 	if (measured_only)
 		gpu_forget_jobs(&learned);
@@ -198,7 +196,7 @@ device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
 	DeviceAvailability availability;
 
 	device_availability(&availability);
-	set_costs(facts, availability.device, availability.active_jobs, false);
+	set_costs(facts, availability.device, device_active_jobs(availability.device), false);
 	if (memory != NULL)
 		*memory = (double) availability.memory;
 	if (all_memory != NULL)

@@ -33,10 +33,10 @@ extern void device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algo
  */
 
 /*
- * Copies what was learned of a device, by its index in the service's list, and its number.
- * False if there is none, or the service is writing the list.
+ * Copies what was learned of a device, by its index in the service's list.  Returns CUDA's
+ * number; -1 if there is none, or the service is writing the list.
  */
-extern bool gpusort_learned(int device, int *number, GpuLearned *learned);
+extern int	gpusort_learned(int device, GpuLearned *learned);
 
 /*
  * Sets the costs of the device that a sort would get now, and its correction factors

@@ -432,7 +432,6 @@ device_availability(DeviceAvailability *availability)
 		}
 	}
 	LWLockRelease(device_lock);
-	availability->active_jobs = device_active_jobs(availability->device);
 }
 
 void

@@ -97,7 +97,6 @@ typedef struct DeviceAvailability
 	 */
 	uint64		largest_job;
 	int			devices;		/* devices that it may use */
-	int			active_jobs;	/* device_active_jobs(device) */
 } DeviceAvailability;
 
 extern void device_availability(DeviceAvailability *availability);

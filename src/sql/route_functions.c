@@ -345,14 +345,15 @@ gpusort_device_model(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	GpuLearned	learned;
-	int			number;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (device_shared == NULL)
 		return (Datum) 0;
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if (gpusort_learned(d, &number, &learned))
+		int			number = gpusort_learned(d, &learned);
+
+		if (number >= 0)
 			put_device(rsinfo, number, &learned);
 	}
 	return (Datum) 0;
