@@ -86,10 +86,26 @@ sampled(SweepKey key, int bits)
 	return bits == 32 ? (uint32_t) key : (uint64_t) (key >> (bits - 64));
 }
 
+/* The keys of a cell of the sweep. */
+typedef struct CellKeys
+{
+	const Cell *cell;
+	int			d;				/* number of the distribution */
+} CellKeys;
+
+static void
+cell_pair(void *arg, size_t i, uint64_t pair[2])
+{
+	const CellKeys *keys = arg;
+	int			bits = keys->cell->key_bits;
+
+	for (int k = 0; k < 2; k++)
+		pair[k] = sampled(sweep_key(keys->d, bits, i + k, keys->cell->n), bits);
+}
+
 static GpusortDistribution
 spread_of(const Cell *cell)
 {
-	GpuSample	sample;
 	GpuSampleSeen seen;
 	int			d = 0;
 
@@ -100,13 +116,7 @@ spread_of(const Cell *cell)
 		fprintf(stderr, "gpu_choices: no distribution %s\n", cell->distribution);
 		exit(2);
 	}
-	gpu_sample_begin(&sample);
-	for (uint64_t i = 0; gpu_sample_wants(&sample, cell->n, i); i += gpu_sample_step(cell->n))
-	{
-		for (int k = 0; k < 2; k++)
-			gpu_sample_add(&sample, sampled(sweep_key(d, cell->key_bits, i + k, cell->n), cell->key_bits));
-	}
-	gpu_sample_look(&sample, &seen);
+	gpu_sample_keys(cell->n, cell_pair, &(CellKeys) {cell, d}, &seen);
 	return seen.key_distribution;
 }
 
@@ -202,10 +212,13 @@ choices(const char *name)
  * Other distributions
  * ------------------------------------------------------------------------
  */
+
+/* Most keys of an input. */
+#define MOST_KEYS	(UINT64_C(1) << 20)
+
 typedef struct Taken
 {
-	GpuSample	sample;
-	uint64_t	n;
+	uint64_t	keys[MOST_KEYS];	/* their leading 64 bits */
 	int			key_bits;
 } Taken;
 
@@ -213,10 +226,14 @@ static void
 take(void *arg, size_t i, DistKey key)
 {
 	Taken	   *taken = arg;
-	uint64_t	pair = i - i % gpu_sample_step(taken->n);
 
-	if (i - pair < 2 && gpu_sample_wants(&taken->sample, taken->n, pair))
-		gpu_sample_add(&taken->sample, taken->key_bits == 128 ? key.hi : key.lo);
+	taken->keys[i] = taken->key_bits == 128 ? key.hi : key.lo;
+}
+
+static void
+taken_pair(void *arg, size_t i, uint64_t pair[2])
+{
+	memcpy(pair, &((Taken *) arg)->keys[i], 2 * sizeof(uint64_t));
 }
 
 static int
@@ -231,13 +248,12 @@ distributions(int seeds)
 			for (int seed = 1; seed <= seeds; seed++)
 			{
 				static Taken taken;
+				uint64_t	n = MOST_KEYS >> (6 - seed % 7);
 				GpuSampleSeen seen;
 
-				taken.n = (uint64_t) 1 << (14 + seed % 7);
 				taken.key_bits = bits;
-				gpu_sample_begin(&taken.sample);
-				distribution_generate(*name, bits, taken.n, seed, take, &taken);
-				gpu_sample_look(&taken.sample, &seen);
+				distribution_generate(*name, bits, n, seed, take, &taken);
+				gpu_sample_keys(n, taken_pair, &taken, &seen);
 				found[seen.key_distribution]++;
 			}
 			printf("%3d bits, %s:", bits, *name);

@@ -35,53 +35,11 @@ extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double r
 
 #define GPU_SAMPLE_PAIRS	512
 
-typedef struct GpuSample
-{
-	size_t		n;
-	SortRec64	recs[2 * GPU_SAMPLE_PAIRS] __attribute__((aligned(64)));
-} GpuSample;
-
-/* Makes the sample empty. */
-static inline void
-gpu_sample_begin(GpuSample *sample)
-{
-	sample->n = 0;
-}
-
-/* Distance between the first keys of two pairs, for n keys. */
-static inline size_t
-gpu_sample_step(size_t n)
-{
-	return n < GPU_SAMPLE_PAIRS ? 1 : n / GPU_SAMPLE_PAIRS;
-}
-
-/* Can the pair that begins at key i be added? */
-static inline bool
-gpu_sample_wants(const GpuSample *sample, size_t n, size_t i)
-{
-	return i + 1 < n && sample->n < 2 * GPU_SAMPLE_PAIRS;
-}
-
-/* Adds the leading 64 bits of the next key. */
-static inline void
-gpu_sample_add(GpuSample *sample, uint64_t key)
-{
-	sample->recs[sample->n].key = key;
-	sample->recs[sample->n].rid = (uint32_t) sample->n;
-	sample->n++;
-}
-
-/* Scratch of a sample's sort: a copy, one byte per record and a reserve. */
+/* Scratch of a sample's sort by cpu_radix: a copy, one byte per record and a reserve. */
 typedef struct GpuSampleScratch
 {
 	SortRec64	recs[2 * GPU_SAMPLE_PAIRS * 5 / 4] __attribute__((aligned(64)));
 } GpuSampleScratch;
-
-/* Fills the problem for sorting a sample of keys by cpu_radix, without scratch. */
-extern void gpu_sample_problem(GpuSample *sample, SortProblem *problem);
-
-/* Classifies the sample.  Its contents are destroyed. */
-extern void gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen);
 
 /* ------------------------------------------------------------------------
  * Correction factors (factor.c)

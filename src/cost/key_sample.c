@@ -27,7 +27,6 @@
  * quantiles would suffice; the sample is too small to tell.
  */
 #include <math.h>
-#include <string.h>
 
 #include "cost/cost_internal.h"
 
@@ -73,25 +72,19 @@
 /* Keys that are not frequent need not be uniform below 1/FEW_INFREQUENT of the sample. */
 #define FEW_INFREQUENT		8
 
-void
-gpu_sample_problem(GpuSample *sample, SortProblem *problem)
-{
-	memset(problem, 0, sizeof(*problem));
-	problem->format = SORT_REC_64;
-	problem->recs = sample->recs;
-	problem->n = sample->n;
-	problem->end_bit = 64;
-	problem->rids_ascending = true;
-}
-
 /* Sorts by a kernel, which is many times faster than qsort(). */
 static const SortRec64 *
-sort_sample(GpuSample *sample, GpuSampleScratch *scratch)
+sort_sample(SortRec64 *sample, size_t n, GpuSampleScratch *scratch)
 {
-	SortProblem problem;
+	SortProblem problem = {
+		.format = SORT_REC_64,
+		.recs = sample,
+		.n = n,
+		.end_bit = 64,
+		.rids_ascending = true,
+		.scratch = scratch
+	};
 
-	gpu_sample_problem(sample, &problem);
-	problem.scratch = scratch;
 	cpu_radix_kernel.run(&problem);
 	return problem.result;
 }
@@ -159,16 +152,16 @@ differ_late(const uint64_t *keys, size_t n)
 	return late > differ / MOST_LATE;
 }
 
-void
-gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
+/* Classifies the sample.  Its contents are destroyed. */
+static void
+classify(SortRec64 *sample, size_t n, GpuSampleSeen *seen)
 {
 	GpuSampleScratch scratch;
 	uint64_t	keys[2 * GPU_SAMPLE_PAIRS];
 
 	/* keys without frequent values */
 	uint64_t	infrequent[2 * GPU_SAMPLE_PAIRS];
-	const SortRec64 *recs = sort_sample(sample, &scratch);
-	size_t		n = sample->n;
+	const SortRec64 *recs = sort_sample(sample, n, &scratch);
 	size_t		ninfrequent = 0;
 	size_t		rare = 0;
 	size_t		most = 0;
@@ -202,18 +195,19 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 void
 gpu_sample_keys(size_t n, GpuSamplePair pair, void *arg, GpuSampleSeen *seen)
 {
-	GpuSample	sample;
+	SortRec64	sample[2 * GPU_SAMPLE_PAIRS] __attribute__((aligned(64)));
+	size_t		step = n < GPU_SAMPLE_PAIRS ? 1 : n / GPU_SAMPLE_PAIRS;
+	size_t		taken = 0;
 
-	gpu_sample_begin(&sample);
-	for (size_t i = 0; gpu_sample_wants(&sample, n, i); i += gpu_sample_step(n))
+	for (size_t i = 0; i + 1 < n && taken < 2 * GPU_SAMPLE_PAIRS; i += step)
 	{
 		uint64_t	keys[2];
 
 		pair(arg, i, keys);
-		gpu_sample_add(&sample, keys[0]);
-		gpu_sample_add(&sample, keys[1]);
+		for (int k = 0; k < 2; k++, taken++)
+			sample[taken] = (SortRec64) {.key = keys[k],.rid = (uint32_t) taken};
 	}
-	gpu_sample_look(&sample, seen);
+	classify(sample, taken, seen);
 }
 
 /* ------------------------------------------------------------------------

@@ -14,22 +14,43 @@
 #define INPUT_ROWS		1000000
 #define INPUT_ROUNDS	50
 
-/* The distribution of the keys make(arg, i), as a sample shows it. */
+/* An input of n keys make(arg, i). */
+typedef struct Input
+{
+	size_t		n;
+	uint64_t	(*make) (uint64_t arg, size_t i);
+	uint64_t	arg;
+	size_t		pairs;			/* pairs that were sampled */
+} Input;
+
+/* Sampled pairs never lie behind the input's keys. */
+static void
+make_pair(void *arg, size_t i, uint64_t keys[2])
+{
+	Input	   *input = arg;
+
+	CHECK(i + 1 < input->n);
+	keys[0] = input->make(input->arg, i);
+	keys[1] = input->make(input->arg, i + 1);
+	input->pairs++;
+}
+
+/* The distribution of n keys, as a sample shows it. */
+static GpuSampleSeen
+seen_of_rows(size_t n, uint64_t (*make) (uint64_t arg, size_t i), uint64_t arg)
+{
+	Input		input = {n, make, arg, 0};
+	GpuSampleSeen seen;
+
+	gpu_sample_keys(n, make_pair, &input, &seen);
+	CHECK(input.pairs == (n > GPU_SAMPLE_PAIRS ? GPU_SAMPLE_PAIRS : n > 0 ? n - 1 : 0));
+	return seen;
+}
+
 static GpuSampleSeen
 seen_of(uint64_t (*make) (uint64_t arg, size_t i), uint64_t arg)
 {
-	GpuSample	sample;
-	GpuSampleSeen seen;
-
-	gpu_sample_begin(&sample);
-	for (size_t i = 0; gpu_sample_wants(&sample, INPUT_ROWS, i); i += gpu_sample_step(INPUT_ROWS))
-	{
-		gpu_sample_add(&sample, make(arg, i));
-		gpu_sample_add(&sample, make(arg, i + 1));
-	}
-	CHECK(sample.n == 2 * GPU_SAMPLE_PAIRS);
-	gpu_sample_look(&sample, &seen);
-	return seen;
+	return seen_of_rows(INPUT_ROWS, make, arg);
 }
 
 /* Uniform over a range of arg values. */
@@ -187,59 +208,37 @@ test_gpu_distribution(void)
 	CHECK(fabs(seen_of(most_equal, 7).repeated - 0.7) < 0.1);
 }
 
+/* Uniform, after "count" outliers. */
+static uint64_t
+outliers(uint64_t count, size_t i)
+{
+	return i < count ? UINT64_MAX : next_random() >> 20;
+}
+
 /* A few outliers, or a few keys, do not make a distribution. */
 static void
 test_gpu_sample(void)
 {
-	GpuSample	sample;
-	GpuSampleSeen seen;
-
-	gpu_sample_begin(&sample);
-	for (int i = 0; i < 1000; i++)
-		gpu_sample_add(&sample, i < 5 ? UINT64_MAX : next_random() >> 20);
-	gpu_sample_look(&sample, &seen);
-	CHECK(seen.key_distribution == GPUSORT_KEYS_UNIFORM);
-	for (int n = 0; n < 128; n++)
+	CHECK(seen_of_rows(501, outliers, 3).key_distribution == GPUSORT_KEYS_UNIFORM);
+	for (size_t n = 0; n < 65; n++)
 	{
-		gpu_sample_begin(&sample);
-		for (int i = 0; i < n; i++)
-			gpu_sample_add(&sample, zipf(1000, i));
-		gpu_sample_look(&sample, &seen);
+		GpuSampleSeen seen = seen_of_rows(n, zipf, 1000);
+
 		CHECK(seen.key_distribution == GPUSORT_KEYS_UNIFORM && seen.repeated >= 0 && seen.repeated <= 1);
 	}
-	/* sampled pairs are distributed over all n keys and never lie behind them */
+	/* sampled pairs are distributed over all keys: seen_of_rows() counts them */
 	for (size_t n = 0; n < 5000; n += 1 + n / 7)
-	{
-		size_t		i = 0;
-
-		gpu_sample_begin(&sample);
-		for (; gpu_sample_wants(&sample, n, i); i += gpu_sample_step(n))
-		{
-			CHECK(i + 1 < n);
-			gpu_sample_add(&sample, i);
-			gpu_sample_add(&sample, i + 1);
-		}
-		CHECK(sample.n == 2 * (n > GPU_SAMPLE_PAIRS ? GPU_SAMPLE_PAIRS : n > 0 ? n - 1 : 0));
-	}
+		(void) seen_of_rows(n, outliers, 0);
 }
 
 /* The scratch for sorting a sample is as large as the kernel requires. */
 static void
 test_gpu_sample_scratch(void)
 {
-	GpuSample	sample;
+	SortProblem problem = {.format = SORT_REC_64,.end_bit = 64,.rids_ascending = true};
 
-	gpu_sample_begin(&sample);
-	for (;;)
-	{
-		SortProblem problem;
-
-		gpu_sample_problem(&sample, &problem);
+	for (problem.n = 0; problem.n <= 2 * GPU_SAMPLE_PAIRS; problem.n++)
 		CHECK(cpu_radix_kernel.scratch_bytes(&problem) <= sizeof(GpuSampleScratch));
-		if (sample.n == 2 * GPU_SAMPLE_PAIRS)
-			break;
-		gpu_sample_add(&sample, 0);
-	}
 }
 
 /*
