@@ -340,7 +340,7 @@ device_admit(const DeviceJobSpec *spec, uint64 bytes, double patience_us, uint32
 }
 
 DeviceSlot *
-device_admit_producer(const DeviceJobName *into, uint32 *word)
+device_admit_producer(const DeviceJobName *into)
 {
 	DeviceSlot *job = &device_shared->slots[into->slot];
 	DeviceSlot *slot = NULL;
@@ -357,9 +357,7 @@ device_admit_producer(const DeviceJobName *into, uint32 *word)
 		slot = fill_slot(&room, &job->spec, job->device);
 		slot->producer.is_one = true;
 		slot->producer.into = *into;
-		/* in the job's generation, so that the producer fails when its job does */
-		*word = into->word;
-		slot = open_slot(slot, *word, &why);
+		slot = open_slot(slot, into->word, &why);
 	}
 	LWLockRelease(device_lock);
 	return slot;

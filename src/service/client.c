@@ -228,7 +228,9 @@ device_job_open_producer(MemoryContext cxt, const DeviceJobName *into)
 {
 	DeviceJob  *job = job_create(cxt);
 
-	job->slot = device_admit_producer(into, &job->word);
+	job->slot = device_admit_producer(into);
+	/* in the job's generation, so that the producer fails when its job does */
+	job->word = into->word;
 	return job_begin(job);
 }
 
@@ -290,11 +292,8 @@ job_failed(DeviceJob *job)
 		device_job_fail(job, "the device process ended");
 	else if (pg_atomic_read_u32(&job->slot->status) == DEVICE_ERROR)
 	{
-		char		why[128];
-
 		pg_read_barrier();
-		strlcpy(why, job->slot->error.message, sizeof(why));
-		device_job_fail(job, why);
+		device_job_fail(job, job->slot->error.message);
 	}
 	return job->failed;
 }

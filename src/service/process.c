@@ -435,7 +435,6 @@ device_process_main(void)
 	set_code_cache();
 	load_library();
 	process_calls_init();
-	process_crash_init();
 	open_devices();
 	publish_algorithms();
 	device_set_absence("%s", "");

@@ -159,13 +159,6 @@ start_thread(int slot_no)
 }
 
 void
-process_calls_init(void)
-{
-	for (int d = 0; d < DEVICE_MAX; d++)
-		pthread_mutex_init(&memory_locks[d], NULL);
-}
-
-void
 job_call(int slot_no, JobCall call)
 {
 	ProcessJob *job = &process_jobs[slot_no];
@@ -262,10 +255,12 @@ handle_crash(int signo, siginfo_t * info, void *context)
 }
 
 void
-process_crash_init(void)
+process_calls_init(void)
 {
 	struct sigaction action;
 
+	for (int d = 0; d < DEVICE_MAX; d++)
+		pthread_mutex_init(&memory_locks[d], NULL);
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = handle_crash;
 	action.sa_flags = SA_SIGINFO | SA_RESETHAND;

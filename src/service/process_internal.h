@@ -128,7 +128,10 @@ pg_noreturn extern void device_process_main(void);
  * ------------------------------------------------------------------------
  */
 
-/* To be called once, before the first step. */
+/*
+ * To be called once, before the first step.  Installs signal handlers, too, which count
+ * crashes as failures of a device.
+ */
 extern void process_calls_init(void);
 
 /* Starts a call for the job in a slot. */
@@ -145,9 +148,6 @@ extern bool job_call_over(const ProcessJob *job);
 extern void job_call_lock(ProcessJob *job, int device);
 extern bool process_memory_trylock(int device);
 extern void process_memory_unlock(int device);
-
-/* Installs signal handlers that count crashes as failures of a device. */
-extern void process_crash_init(void);
 
 /* Queues a message for the server's log.  device: CUDA's number of a failed device, or -1. */
 extern void device_process_log(int device, const char *format,...) pg_attribute_printf(2, 3);
