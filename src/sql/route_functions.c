@@ -52,12 +52,11 @@ key_bits_array(unsigned formats)
 	Datum		bits[3];
 	int			n = 0;
 
-	if (formats & (1u << SORT_REC_PACKED))
-		bits[n++] = Int32GetDatum(32);
-	if (formats & (1u << SORT_REC_64))
-		bits[n++] = Int32GetDatum(64);
-	if (formats & (1u << SORT_REC_128))
-		bits[n++] = Int32GetDatum(128);
+	for (int format = SORT_REC_PACKED; format <= SORT_REC_128; format++)
+	{
+		if (formats & (1u << format))
+			bits[n++] = Int32GetDatum(32 << format);
+	}
 	return construct_array(bits, n, INT4OID, sizeof(int32), true, TYPALIGN_INT);
 }
 
