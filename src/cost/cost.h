@@ -142,9 +142,6 @@ extern void gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[A
 extern char *gpusort_route_reason(const RouteFacts *facts,
 								  const RouteDecision *decision, char *buf);
 
-/* Writes an algorithm's name as EXPLAIN shows it: "cpu radix" for "cpu_radix". */
-extern void gpusort_route_display_name(const char *name, char *buf, size_t size);
-
 /* ------------------------------------------------------------------------
  * Correction factors
  *

@@ -119,16 +119,6 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 	}
 }
 
-void
-gpusort_route_display_name(const char *name, char *buf, size_t size)
-{
-	size_t		i;
-
-	for (i = 0; name[i] != '\0' && i + 1 < size; i++)
-		buf[i] = name[i] == '_' ? ' ' : name[i];
-	buf[i] = '\0';
-}
-
 /* Appends to the reason, truncating. */
 static void
 append(char *buf, const char *fmt,...)
@@ -159,8 +149,7 @@ gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 		facts->end_bit - facts->begin_bit;
 
 	buf[0] = '\0';
-	gpusort_route_display_name(decision->algorithm->name, buf, ROUTE_REASON_SIZE);
-	append(buf, ": %d-bit keys%s, %zu rows", bits,
+	append(buf, "%s: %d-bit keys%s, %zu rows", decision->algorithm->display, bits,
 		   facts->inexact ? " (prefix)" : "", facts->n);
 	if (facts->order_known && facts->n > 1)
 	{
@@ -177,12 +166,7 @@ gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 		if (decision->forced_why_not == NULL)
 			append(buf, ", as set");
 		else
-		{
-			append(buf, ", not ");
-			gpusort_route_display_name(facts->forced->name, buf + strlen(buf),
-									   ROUTE_REASON_SIZE - strlen(buf));
-			append(buf, ": %s", decision->forced_why_not);
-		}
+			append(buf, ", not %s: %s", facts->forced->display, decision->forced_why_not);
 	}
 	return buf;
 }

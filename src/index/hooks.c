@@ -33,9 +33,9 @@
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "compat.h"
-#include "cost/cost.h"
 #include "fmgr.h"
 #include "index/index_internal.h"
+#include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
 #include "nodes/parsenodes.h"
@@ -232,16 +232,14 @@ count_done(const char *route, const char *what, const IndexBuildCounters *done, 
 		.sort_us = (uint64) (done->sort_ms * 1000),
 		.load_us = (uint64) (done->load_ms * 1000)
 	};
-	char		name[NAMEDATALEN] = "";
 
 	index_stat_add(route, NULL, &count);
-	if (done->sorted)
-		gpusort_route_display_name(sort_algorithms[done->algorithm].name, name, sizeof(name));
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort %s%s%s%s, %.0f rows, " INT64_FORMAT " pages, "
 							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
 							 "scan %.1f ms, sort %.1f ms, %s %.1f ms",
-							 what, done->sorted ? ", sorted by " : "", name,
+							 what, done->sorted ? ", sorted by " : "",
+							 done->sorted ? sort_algorithms[done->algorithm].display : "",
 							 done->sorted && done->device_failed ? " after a GPU failed" : "", done->rows, done->pages,
 							 done->runs, done->memory / 1024,
 							 done->scan_ms, done->sort_ms, loading, done->load_ms)));

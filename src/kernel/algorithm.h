@@ -46,6 +46,7 @@ typedef struct Algorithm
 {
 	AlgorithmId id;
 	const char *name;			/* in gpusort.algorithm and the GPU library */
+	const char *display;		/* the name as EXPLAIN shows it */
 
 	/*
 	 * Bit (1 << SortRecFormat) for each format that the algorithm sorts; of a

@@ -9,29 +9,29 @@
 #define ALL_FORMATS			(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
 #define HP_FORMATS			(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
 
-/* Fields that follow from the algorithm's entry in ALGORITHMS. */
-#define ON_CPU(ID, NAME) \
-	.id = ALGORITHM_##ID, .name = #NAME, .kernel = &NAME##_kernel
-#define ON_GPU(ID, NAME) \
-	.id = ALGORITHM_##ID, .name = #NAME
+/* Fields that follow from the algorithm's entry in ALGORITHMS, and its name in EXPLAIN. */
+#define ON_CPU(ID, NAME, DISPLAY) \
+	.id = ALGORITHM_##ID, .name = #NAME, .display = (DISPLAY), .kernel = &NAME##_kernel
+#define ON_GPU(ID, NAME, DISPLAY) \
+	.id = ALGORITHM_##ID, .name = #NAME, .display = (DISPLAY)
 
 const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 	[ALGORITHM_CPU_RADIX] = {
-		ON_CPU(CPU_RADIX, cpu_radix),
+		ON_CPU(CPU_RADIX, cpu_radix, "cpu radix"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Satish 2010, 4.2.1 and 4.3"
 	},
 	[ALGORITHM_CPU_MERGE] = {
-		ON_CPU(CPU_MERGE, cpu_merge),
+		ON_CPU(CPU_MERGE, cpu_merge, "cpu merge"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Satish 2010, 5.2"
 	},
 	[ALGORITHM_CPU_COUNTING] = {
-		ON_CPU(CPU_COUNTING, cpu_counting),
+		ON_CPU(CPU_COUNTING, cpu_counting, "cpu counting"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.by_value = true,
@@ -39,35 +39,35 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Abdel-hafeez 2018, 4.1-4.2"
 	},
 	[ALGORITHM_PRESORTED] = {
-		ON_CPU(PRESORTED, presorted),
+		ON_CPU(PRESORTED, presorted, "presorted"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "input sorted, reversed, of few runs, or nearly in order",
 		.paper = "Chen 2009, III (disorder)"
 	},
 	[ALGORITHM_GPU_RADIX] = {
-		ON_GPU(GPU_RADIX, gpu_radix),
+		ON_GPU(GPU_RADIX, gpu_radix, "gpu radix"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Satish et al. 2010; Pirjan 2012"
 	},
 	[ALGORITHM_GPU_MERGE] = {
-		ON_GPU(GPU_MERGE, gpu_merge),
+		ON_GPU(GPU_MERGE, gpu_merge, "gpu merge"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Satish et al. 2010; Chen et al. 2009"
 	},
 	[ALGORITHM_GPU_BUCKET] = {
-		ON_GPU(GPU_BUCKET, gpu_bucket),
+		ON_GPU(GPU_BUCKET, gpu_bucket, "gpu bucket"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Chen et al. 2009"
 	},
 	[ALGORITHM_GPU_COUNTING] = {
-		ON_GPU(GPU_COUNTING, gpu_counting),
+		ON_GPU(GPU_COUNTING, gpu_counting, "gpu counting"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.by_value = true,
@@ -75,7 +75,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Abdel-hafeez et al. 2018"
 	},
 	[ALGORITHM_GPU_ONEHOT] = {
-		ON_GPU(GPU_ONEHOT, gpu_onehot),
+		ON_GPU(GPU_ONEHOT, gpu_onehot, "gpu onehot"),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.by_value = true,
@@ -84,7 +84,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Abdel-hafeez et al. 2018"
 	},
 	[ALGORITHM_GPU_HP] = {
-		ON_GPU(GPU_HP, gpu_hp),
+		ON_GPU(GPU_HP, gpu_hp, "gpu hp"),
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,
@@ -93,7 +93,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Kozakai et al. 2021"
 	},
 	[ALGORITHM_GPU_HP1] = {
-		ON_GPU(GPU_HP1, gpu_hp1),
+		ON_GPU(GPU_HP1, gpu_hp1, "gpu hp1"),
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,
@@ -102,7 +102,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Kozakai et al. 2021"
 	},
 	[ALGORITHM_GPU_HP0] = {
-		ON_GPU(GPU_HP0, gpu_hp0),
+		ON_GPU(GPU_HP0, gpu_hp0, "gpu hp0"),
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,

@@ -101,14 +101,12 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	const char *prefix = report->bounded ? "top-N " : "";
 	StringInfoData buf;
 	char		reason[ROUTE_REASON_SIZE];
-	char		name[64] = "none";
+	const char *name = report->device.one_job ? "gpu" : "none";
 
 	initStringInfo(&buf);
-	if (report->device.one_job)
-		strlcpy(name, "gpu", sizeof(name));
 	if (report->sorted)
 	{
-		gpusort_route_display_name(report->decision.algorithm->name, name, sizeof(name));
+		name = report->decision.algorithm->display;
 		appendStringInfoString(&buf, gpusort_route_reason(&report->facts, &report->decision,
 														  reason));
 	}

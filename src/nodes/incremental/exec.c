@@ -588,7 +588,6 @@ static List *
 group_methods(const SortGroups *groups)
 {
 	List	   *methods = NIL;
-	char		name[64];
 
 	if (groups->batches)
 		methods = lappend(methods, pstrdup("multikey"));
@@ -598,8 +597,7 @@ group_methods(const SortGroups *groups)
 		{
 			if ((groups->algorithms[bounded] >> id & 1) == 0)
 				continue;
-			gpusort_route_display_name(sort_algorithms[id].name, name, sizeof(name));
-			methods = lappend(methods, psprintf("%s%s", bounded ? "top-N " : "", name));
+			methods = lappend(methods, psprintf("%s%s", bounded ? "top-N " : "", sort_algorithms[id].display));
 		}
 	}
 	return methods;
