@@ -107,70 +107,59 @@ device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, doubl
  * limit.
  * ------------------------------------------------------------------------
  */
-typedef struct LearnDevice
-{
-	int			number;			/* CUDA's */
-	char		name[64];
-	uint64		memory;			/* total bytes */
-	const DeviceEntry *entry;
-} LearnDevice;
 
-/* Looks up a device by its index; false if there is none, or the service is writing the list. */
+/* Copies a device by its index; false if there is none, or the service is writing the list. */
 static bool
-look_up_device(int device, LearnDevice *who)
+copy_device(int device, DeviceEntry *copy)
 {
-	const DeviceEntry *entry = &device_shared->devices[device];
 	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
 	uint32		state = pg_atomic_read_u32(&device_shared->state);
 
 	pg_read_barrier();
-	who->number = entry->index;
-	strlcpy(who->name, entry->name, sizeof(who->name));
-	who->memory = entry->memory_total;
-	who->entry = entry;
+	*copy = device_shared->devices[device];
 	pg_read_barrier();
-	return device < device_shared->ndevices && who->memory != 0 &&
+	return device < device_shared->ndevices && copy->memory_total != 0 &&
 		(state == DEVICE_SERVICE_READY || state == DEVICE_SERVICE_IDLE) &&
 		pg_atomic_read_u32(&device_shared->state) == state &&
 		pg_atomic_read_u32(&device_shared->generation) == generation;
 }
 
 /*
- * Drops factors of another device and takes in a new measurement.  The caller holds
- * the exclusive lock.
+ * The factors of a device: drops those of another one and takes in a new measurement.  The
+ * caller holds the exclusive lock, and has a copy of the device.
  */
 static LearnEntry *
-bring_up_to_date(const LearnDevice *device)
+bring_up_to_date(int device, const DeviceEntry *copy)
 {
-	LearnEntry *factors = &shared->devices[device->number];
-	const DeviceEntry *entry = device->entry;
-	DeviceMeasured measured;
+	LearnEntry *factors = &shared->devices[copy->index];
+	const DeviceEntry *entry = &device_shared->devices[device];
+	DeviceMeasured measured;	/* the measurement alone may change meanwhile */
 
 	/* a former device may have had this number */
-	if (factors->memory != device->memory || strcmp(factors->name, device->name) != 0)
+	if (factors->memory != copy->memory_total || strcmp(factors->name, copy->name) != 0)
 	{
 		memset(factors, 0, sizeof(*factors));
 		gpu_learn_begin(&factors->learned);
-		factors->memory = device->memory;
-		strlcpy(factors->name, device->name, sizeof(factors->name));
+		factors->memory = copy->memory_total;
+		strlcpy(factors->name, copy->name, sizeof(factors->name));
 	}
 	if (copy_measured(&measured, &entry->measured, sizeof(measured), &entry->measurements,
 					  &factors->measurements))
-		gpu_learn_measured(&factors->learned, &entry->costs, &measured);
+		gpu_learn_measured(&factors->learned, &copy->costs, &measured);
 	return factors;
 }
 
 int
 gpusort_learned(int device, GpuLearned *learned)
 {
-	LearnDevice who;
+	DeviceEntry entry;
 
-	if (!look_up_device(device, &who))
+	if (!copy_device(device, &entry))
 		return -1;
 	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	*learned = bring_up_to_date(&who)->learned;
+	*learned = bring_up_to_date(device, &entry)->learned;
 	LWLockRelease(shared_lock);
-	return who.number;
+	return entry.index;
 }
 
 /* Sets the costs of a device, and its factors with this number of other jobs. */
@@ -216,13 +205,13 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 	const DeviceJobTimes *observed = &job->times;
 	GpuJobTimes times = {0};
 	RouteFacts	done = *facts;
-	LearnDevice who;
+	DeviceEntry entry;
 
 	if (job->slot == NULL || algorithm == NULL || !gpusort_device_learn ||
-		!look_up_device(job->slot->device, &who))
+		!copy_device(job->slot->device, &entry))
 		return;
 	done.n = job->rows_up;
-	done.gpu.costs = &who.entry->costs;
+	done.gpu.costs = &entry.costs;
 	times.up_bytes = observed->up_bytes;
 	times.up_us = observed->up_us;
 	times.down_bytes = observed->down_bytes;
@@ -238,7 +227,7 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(most_us, 0);
 	}
 	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	gpu_learn_job(&bring_up_to_date(&who)->learned, algorithm, &done, &times, (int64) time(NULL));
+	gpu_learn_job(&bring_up_to_date(job->slot->device, &entry)->learned, algorithm, &done, &times, (int64) time(NULL));
 	LWLockRelease(shared_lock);
 }
 
