@@ -56,7 +56,6 @@
 /* First rows of a participant that determine the common prefixes. */
 #define PREFIX_ROWS		16
 
-/* The sink of a participant. */
 /* What the keys of the first rows say. */
 typedef enum FirstKeys
 {
@@ -65,6 +64,7 @@ typedef enum FirstKeys
 	FIRST_KEYS_DIFFER			/* few rows will be tied, or it does not matter */
 } FirstKeys;
 
+/* The sink of a participant. */
 typedef struct ProducerSink
 {
 	DeviceRowsSink base;
