@@ -204,7 +204,8 @@ RESET enable_hashagg;
 RESET enable_material;
 
 -- From four workers on the leader of an exchange only merges.  Rows that are costly to read and few are merged by a
--- Gather Merge, whose leader reads its share; many rows are exchanged.
+-- Gather Merge, whose leader reads its share; many rows are exchanged.  Below a LIMIT of few rows the leader of an
+-- exchange reads its share, too.
 CREATE TABLE workers_many AS SELECT mix(i) AS k, i AS id FROM generate_series(1, 40000) i;
 ALTER TABLE workers_many SET (parallel_workers = 4);
 ANALYZE workers_many;
@@ -214,6 +215,8 @@ SET parallel_tuple_cost = 0.01;
 RESET cpu_tuple_cost;
 SELECT who_sorts('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k');
 SELECT who_sorts('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k LIMIT 10');
+SELECT who_sorts('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k LIMIT 20000');
+SELECT who_sorts('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k LIMIT (SELECT 10)');
 SELECT result FROM check_sort('SELECT * FROM workers_many WHERE workers_costly(id) ORDER BY k LIMIT 10');
 SELECT who_sorts('SELECT * FROM workers_many ORDER BY k');
 SET parallel_leader_participation = off;
