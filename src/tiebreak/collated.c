@@ -47,10 +47,14 @@
 #define PRESORT_MIN_ROWS	64
 #define PRESORT_MAX		16
 
-/* Learning primary weights takes as long as some thousand comparisons. */
+/*
+ * Learning primary weights takes as long as some thousand comparisons.  So this number
+ * of strings comes first, in one call or in many.  After each further such number a
+ * sample decides again whether primary weights presort well.
+ */
 #define WEIGHTS_MIN_ROWS	4096
 
-/* Strings in the sample that decides whether primary weights presort well. */
+/* Most strings in the sample. */
 #define WEIGHTS_SAMPLE	256
 
 /* Larger groups that primary weights do not distinguish are sorted by abbreviated keys. */
@@ -108,6 +112,8 @@ struct TieCollation
 	locale_t	locale;			/* of a libc collation; otherwise 0 */
 	bool		by_weights;		/* primary weights may presort strings */
 	PrimaryWeights *weights;	/* NULL until needed */
+	bool		presort_well;	/* what the last sample decided about weights */
+	size_t		rows_since;		/* strings since that sample */
 	KeyKind		kind;			/* format of the strings */
 	MemoryContextCallback callback; /* frees locale */
 };
@@ -399,25 +405,26 @@ static bool
 weights_presort_well(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t n)
 {
 	SortRec64	sample[WEIGHTS_SAMPLE];
+	size_t		nsample = Min(n, WEIGHTS_SAMPLE);
 	SortSupport ssup = tie_comparator(tb, col);
-	int			unweighted = 0;
-	int			wrong = 0;
+	size_t		unweighted = 0;
+	size_t		wrong = 0;
 
-	for (size_t i = 0; i < WEIGHTS_SAMPLE; i++)
+	for (size_t i = 0; i < nsample; i++)
 	{
 		KeyString	s;
 
-		sample[i] = recs[n / WEIGHTS_SAMPLE * i];
+		sample[i] = recs[n / nsample * i];
 		if (string_is_toasted(col->collation->kind, (Datum) sample[i].key))
 			return false;
 		s = string_of(col->collation->kind, (Datum) sample[i].key);
 		unweighted += s.len > 0 && (uint8) s.p[0] >= 0xE0;
 	}
-	if (unweighted > WEIGHTS_SAMPLE / 8 || !presort_strings(tb, col, sample, WEIGHTS_SAMPLE, 0, 0))
+	if (unweighted > nsample / 8 || !presort_strings(tb, col, sample, nsample, 0, 0))
 		return false;
-	for (int i = 1; i < WEIGHTS_SAMPLE; i++)
+	for (size_t i = 1; i < nsample; i++)
 		wrong += tie_compare(ssup, (Datum) sample[i - 1].key, (Datum) sample[i].key) > 0;
-	return wrong <= WEIGHTS_SAMPLE / 32;
+	return wrong <= nsample / 32;
 }
 
 bool
@@ -432,11 +439,18 @@ tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	collation = col->collation;
 	if (collation->by_weights)
 	{
-		if (n < WEIGHTS_MIN_ROWS)
-			return false;
-		if (collation->weights == NULL)
-			collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
-		if (!weights_presort_well(tb, col, recs, n))
+		collation->rows_since += n;
+		if (collation->rows_since >= WEIGHTS_MIN_ROWS)
+		{
+			if (collation->weights == NULL)
+				collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
+			collation->presort_well = weights_presort_well(tb, col, recs, n);
+			collation->rows_since = 0;
+			ereport(DEBUG1,
+					(errmsg_internal("gpusort: primary weights presort a group of %zu strings %s", n,
+									 collation->presort_well ? "well" : "badly")));
+		}
+		if (!collation->presort_well)
 			return false;
 	}
 	else if (collation->locale == (locale_t) 0)

@@ -2,7 +2,7 @@
 #
 # gpusort orders such strings by primary weights of their letters first, and then compares them.  Tested are letters
 # whose weights are right, letters whose weights mislead (contractions, ignored characters, numbers by value), and
-# letters without weights.
+# letters without weights; in one batch, and in runs of some hundred rows.
 #
 # Skipped if the server has no ICU.
 use strict;
@@ -56,9 +56,13 @@ for my $coll ('en-x-icu', 'hu-x-icu', 'numbers', 'shifted', 'upper', 'loose')
 		for my $by ('', 'DESC', 'NULLS FIRST')
 		{
 			# equal keys keep the order of the table, which is that of i
-			is($node->safe_psql('postgres', "SELECT sorted('$col', '$coll', '$by', '')"),
-				$node->safe_psql('postgres', "SET gpusort.enable = off; SELECT sorted('$col', '$coll', '$by', ', i')"),
-				"$col, $coll $by: rows in the stock Sort's order") or diag "seed $seed";
+			my $stock =
+				$node->safe_psql('postgres', "SET gpusort.enable = off; SELECT sorted('$col', '$coll', '$by', ', i')");
+			for my $mem ('4MB', '64kB')
+			{
+				is($node->safe_psql('postgres', "SET work_mem = '$mem'; SELECT sorted('$col', '$coll', '$by', '')"),
+					$stock, "$col, $coll $by, $mem: rows in the stock Sort's order") or diag "seed $seed";
+			}
 		}
 	}
 }
@@ -66,5 +70,19 @@ like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMM
 	. 'plain COLLATE "en-x-icu"'),
 	qr/GpuSort.*1-bit keys \(prefix\), 12100 rows.*, 12100 ties compared/s,
 	'weights are no part of the normalized key: all rows are compared');
+
+# runs and groups of fewer strings than it takes to learn weights: 12,100 rows reach that number twice
+my $few = qr/weights presort a group of (\d{2,3}) strings/;
+for ([ '64kB', 'plain', '' ], [ '4MB', 'plain', 'i % 20, ' ], [ '64kB', 'far', '' ])
+{
+	my ($mem, $col, $first) = @$_;
+	my ($rc, $out, $log) = $node->psql('postgres',
+		"SET client_min_messages = debug1; SET work_mem = '$mem'; SELECT count(*) FROM (SELECT * FROM words WHERE "
+		. qq{plain IS NOT NULL ORDER BY $first$col COLLATE "en-x-icu" OFFSET 0) x});
+	my $how = $col eq 'far' ? 'badly' : 'well';
+	my @samples = $log =~ /$few $how/g;
+	cmp_ok(@samples, '>=', 2, "$first$col, $mem: strings of several calls teach weights, which presort them $how")
+		or diag $log;
+}
 $node->stop;
 done_testing();
