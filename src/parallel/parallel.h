@@ -166,9 +166,9 @@ typedef struct Exchange
 
 /*
  * Number of participants that sort rows: the workers, and the leader if it may take rows and has
- * little to merge.  It counts as a whole participant, because it reads no tuple queues meanwhile.
- * sort_abreast() has how many of them run at once.  bound: rows of a LIMIT; 0: none; infinite:
- * not known.
+ * little to merge.  The leader counts as a whole participant, because it reads no tuple queues
+ * meanwhile.  sort_abreast() has how many participants run at once.  bound: rows of a LIMIT; 0:
+ * there is no LIMIT; infinite: not known.
  */
 extern int	exchange_participants(int workers, double bound);
 

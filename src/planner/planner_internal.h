@@ -167,7 +167,7 @@ extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer
 
 /*
  * Will the participants of a Gather Merge hand over their rows in sorted blocks?  input: the cost
- * of the partial plan below its sorts; rows: those of the Gather Merge; bound: those that
+ * of the partial plan below its sorts; rows: the Gather Merge's number of rows; bound: rows that
  * a LIMIT wants; 0: all; infinite: not known.
  */
 extern bool exchange_pays(Cost input, double rows, int workers, double bound);

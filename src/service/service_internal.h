@@ -61,9 +61,8 @@ extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 bytes, double 
 								uint32 *word, DeviceState *why);
 
 /*
- * Returns one of the job's reserved slots for a producer, with chunks of the pool.  Its state
- * word is that of the job.  Does not wait.  NULL if none is reserved, or the job is no longer
- * open.
+ * Returns one of the job's reserved slots for a producer, with chunks of the pool.  The slot has
+ * the job's state word.  Does not wait.  NULL if none is reserved, or the job is no longer open.
  */
 extern DeviceSlot *device_admit_producer(const DeviceJobName *into);
 
