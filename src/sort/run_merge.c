@@ -253,6 +253,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->runs = palloc0(nruns * sizeof(MergeRun));
 	state->windows = &merge->windows;
 	state->windows->base = palloc0((nruns + 1) * sizeof(char *));
+	state->windows->chunks_sorted = true;
 	state->page = palloc0(sizeof(RowPage));
 	row_page_init_stored(state->page, env->spec.desc, keybuf);
 	if (env->drop_duplicates)

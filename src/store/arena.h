@@ -38,6 +38,7 @@ typedef struct Arena
 	uint32		nowned;
 	uint32		capacity;		/* entries of base and chunks */
 	Size		closed;			/* bytes in chunks before the current one */
+	bool		chunks_sorted;	/* the rows of each chunk are in the sort's order, as those of a run */
 } Arena;
 
 /* Removes all rows and keeps the memory. */

@@ -7,6 +7,8 @@
  *	- Presorted input takes n - 1 comparisons.  tie_presorted() stops at the first
  *	  value out of order.
  *	- A merge sort makes fewer comparisons than a quicksort.
+ *	- Rows of a merge of runs are in order within their run.  So the merge sort divides
+ *	  them between two runs, and takes one comparison a row for those of one run.
  *	- Every record notes in its pad whether it equals the record before it.  A merge
  *	  compares the first records of two groups of equal records and moves whole
  *	  groups, so k different values take about n log2 k comparisons.  The ranks follow
@@ -60,6 +62,7 @@ typedef struct MergeSort
 {
 	SortSupport ssup;
 	bool		prefetch;		/* true: values may not be in the cache */
+	bool		chunks_sorted;	/* records of one chunk of the arena are probably in order */
 
 	/* buffer for the values of a block; NULL: values are not copied */
 	char	   *copies;
@@ -268,15 +271,39 @@ merge_runs(const MergeSort *sort, const SortRec64 *a, size_t na, size_t n, SortR
 
 static void sort_piece(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped);
 
+/* Are a record and a later one of the same chunk? */
+static inline bool
+same_chunk(const SortRec64 *a, const SortRec64 *b)
+{
+	return (a->rid ^ b->rid) >> ARENA_CHUNK_SHIFT == 0;
+}
+
+/* Where to divide n records of several chunks: the first record of a chunk, near the middle. */
+static size_t
+divide_by_chunk(const SortRec64 *recs, size_t n)
+{
+	size_t		from = n / 2;
+	size_t		to = n / 2;
+
+	while (from > 0 && same_chunk(&recs[from - 1], &recs[from]))
+		from--;
+	while (to < n && same_chunk(&recs[to - 1], &recs[to]))
+		to++;
+	return from > 0 && (to == n || n / 2 - from <= to - n / 2) ? from : to;
+}
+
 /* Sorts n records into recs, or into other if swapped; depth first. */
 static void
 sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
 {
-	size_t		half = n / 2;
+	bool		one_chunk = sort->chunks_sorted && same_chunk(&recs[0], &recs[n - 1]);
+	size_t		half = sort->chunks_sorted && !one_chunk ? divide_by_chunk(recs, n) : n / 2;
+	bool		sorted = one_chunk && tie_presorted(sort->ssup, recs, n);
 
-	if (n <= MERGE_FIRST_RUN)
+	if (sorted || n <= MERGE_FIRST_RUN)
 	{
-		insertion_sort(sort->ssup, recs, n);
+		if (!sorted)
+			insertion_sort(sort->ssup, recs, n);
 		if (swapped)
 			memcpy(other, recs, n * sizeof(SortRec64));
 		return;
@@ -369,6 +396,7 @@ merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, si
 	MergeSort	sort = {tie_comparator(tb, col)};
 
 	sort.prefetch = !attr->attbyval;
+	sort.chunks_sorted = tb->arena->chunks_sorted;
 	if (attr->attlen == -1 && n >= COPIED_MIN_ROWS)
 	{
 		Size		size = Min(n, BLOCK_ROWS) * BLOCK_ROW_BYTES;
