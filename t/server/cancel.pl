@@ -93,8 +93,9 @@ my $pid = $session->query('SELECT pg_backend_pid()');
 my %phase = (
 	scan => [ 'SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 1000) ORDER BY a.k OFFSET 0) s',
 		'ingest' ],
-	'slow child' => [ 'SELECT count(*) FROM (SELECT pg_sleep(0.001 * (id % 2)), k FROM t ORDER BY k OFFSET 0) s',
-		'ingest' ],
+	# without its own OFFSET the planner would call pg_sleep() above the sort
+	'slow child' => [ 'SELECT count(*) FROM (SELECT k FROM (SELECT pg_sleep(0.001 * (id % 2)), k FROM t OFFSET 0) c '
+		. 'ORDER BY k OFFSET 0) s', 'ingest' ],
 	emit => [ 'SELECT count(pg_sleep(0.001)) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s', 'emit' ],
 	join => [ 'SELECT count(*) FROM (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) a JOIN (SELECT k % 3 AS k FROM t '
 		. 'ORDER BY 1 OFFSET 0) b USING (k)', 'emit' ]);
