@@ -61,7 +61,7 @@ SQL
 sub check
 {
 	my ($table, $by, $operator, %opt) = @_;
-	my $mem = $opt{mem} // '16MB';
+	my $mem = $opt{mem} // '4MB';
 	my $what = "$table.$by $operator, $mem";
 	# the stock Sort is not stable: count without i, compare the order with i as second key
 	my ($stock) = comparisons_and_rows('off', $table, "$by USING $operator", $mem);
