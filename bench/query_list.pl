@@ -127,6 +127,11 @@ my @queries = (
 	query('types', 'inet: id, key', 'types', 'SELECT id, h FROM types ORDER BY h', 'SELECT id, h FROM types'),
 	query('types', 'text, ICU en_US: id, key', 'types', 'SELECT id, t FROM types ORDER BY t COLLATE "en-US-x-icu"',
 		'SELECT id, t FROM types'),
+	query('types', 'text, nondeterministic ICU: id, key', 'types', 'SELECT id, t FROM types ORDER BY t COLLATE loose',
+		'SELECT id, t FROM types', before => 'CREATE COLLATION IF NOT EXISTS loose (provider = icu, '
+			. q(locale = 'und-u-ks-level2', deterministic = false))),
+	query('types', 'citext: id, key', 'types', 'SELECT id, t FROM types ORDER BY t::citext', 'SELECT id, t FROM types',
+		before => 'CREATE EXTENSION IF NOT EXISTS citext'),
 	query('types', 'text LIMIT 100', 'w10', 'SELECT * FROM w10 ORDER BY a LIMIT 100', 'SELECT * FROM w10'),
 	query('types', 'rank() OVER (PARTITION BY text ORDER BY timestamptz)', 'w10',
 		'SELECT rank() OVER (PARTITION BY b ORDER BY c) FROM w10', 'SELECT b, c FROM w10'),

@@ -35,6 +35,12 @@ extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
 /*
+ * Does the order of the column's strings mostly follow an order of characters of UTF-8?  That
+ * of ICU's collations does, and that of citext, whose values are stored as those of text.
+ */
+extern bool key_sorts_by_letters(const KeyColumn *key);
+
+/*
  * Are two values equal in the sort's order exactly if the equality operator of the order's operator class finds them
  * equal?  If not, equal values need not be neighbours in the sorted rows.  With a nondeterministic collation only the
  * default operator classes of strings are known to agree.  Two that do not: ~<~ compares bytes, while the

@@ -65,12 +65,6 @@ extern bool string_has_prefix(const KeyBufferColumn *col, Datum value);
 /* Converts a range behind a prefix of from bytes to one behind a prefix of to bytes. */
 extern void string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range);
 
-/*
- * Does the order of strings mostly follow an order of characters, and are strings equal
- * only if their bytes are?
- */
-extern bool collation_by_letters(Oid collation);
-
 /* Name of the C library's locale of this collation, palloc'd; NULL for other providers. */
 extern char *collation_libc_locale(Oid collation);
 

@@ -11,12 +11,14 @@
  * begin after the prefix that all strings share.  Strings with equal keys are presorted
  * again by the characters after their own common prefix.
  *
- * ICU compares two strings faster than it makes a key of one.  So strings of ICU
- * collations are presorted by primary weights.  The order of single characters is
+ * ICU compares two strings faster than it makes a key of one, and citext has no keys.
+ * So their strings are presorted by primary weights.  The order of single characters is
  * learnt by comparing them: ASCII first, other characters when they occur.  Characters
  * that differ in case or accents only have the same primary weight.  Contractions,
  * ignored characters and numeric order make weights that are wrong, which the comparison
- * of neighbours detects.
+ * of neighbours detects.  Strings of citext and of collations that are not deterministic
+ * may be equal though their bytes differ, even if their weights do.  So neighbours that
+ * are equal must be in the order of their rids, too.
  *
  * Dictionary.  Values with the same bytes are equal to any comparator.  A hash table
  * finds the distinct values, only these are sorted, and each row's value is replaced
@@ -49,7 +51,7 @@
 
 /*
  * Learning primary weights takes as long as some thousand comparisons.  So this number
- * of strings comes first, in one call or in many.  After each further such number a
+ * of strings, of all calls together, comes first.  After each further such number a
  * sample decides again whether primary weights presort well.
  */
 #define WEIGHTS_MIN_ROWS	4096
@@ -112,7 +114,7 @@ struct TieCollation
 	locale_t	locale;			/* of a libc collation; otherwise 0 */
 	bool		by_weights;		/* primary weights may presort strings */
 	PrimaryWeights *weights;	/* NULL until needed */
-	bool		presort_well;	/* what the last sample decided about weights */
+	bool		sample_sorted;	/* weights presorted the last sample well */
 	size_t		rows_since;		/* strings since that sample */
 	KeyKind		kind;			/* format of the strings */
 	MemoryContextCallback callback; /* frees locale */
@@ -281,16 +283,18 @@ find_collation(TieBreak *tb, TieColumn *col)
 	const KeyColumn *key = &tb->keys[col - tb->cols];
 	int16		len = TupleDescAttr(tb->desc, col->attno - 1)->attlen;
 	TieCollation *collation = MemoryContextAllocZero(tb->cxt, sizeof(TieCollation));
+	bool		strings;
 	char	   *name;
 
 	collation->callback.func = free_locale;
 	collation->callback.arg = collation;
 	MemoryContextRegisterResetCallback(tb->cxt, &collation->callback);
-	if (key->kind != KEY_COMPARED || !key_sorts_strings(key, &collation->kind) ||
-		(collation->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
+	collation->kind = KEY_TEXT; /* that of citext */
+	strings = key_sorts_strings(key, &collation->kind);
+	if (key->kind != KEY_COMPARED || (collation->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
 		return collation;
-	collation->by_weights = collation_by_letters(key->collation);
-	name = collation_libc_locale(key->collation);
+	collation->by_weights = key_sorts_by_letters(key);
+	name = strings ? collation_libc_locale(key->collation) : NULL;
 	if (name == NULL)
 		return collation;
 	collation->locale = newlocale(LC_COLLATE_MASK | LC_CTYPE_MASK, name, (locale_t) 0);
@@ -444,13 +448,13 @@ tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		{
 			if (collation->weights == NULL)
 				collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
-			collation->presort_well = weights_presort_well(tb, col, recs, n);
+			collation->sample_sorted = weights_presort_well(tb, col, recs, n);
 			collation->rows_since = 0;
 			ereport(DEBUG1,
 					(errmsg_internal("gpusort: primary weights presort a group of %zu strings %s", n,
-									 collation->presort_well ? "well" : "badly")));
+									 collation->sample_sorted ? "well" : "badly")));
 		}
-		if (!collation->presort_well)
+		if (!collation->sample_sorted)
 			return false;
 	}
 	else if (collation->locale == (locale_t) 0)

@@ -8,7 +8,7 @@
  *	  value out of order.
  *	- A merge sort makes fewer comparisons than a quicksort.
  *	- Rows of a merge of runs are in order within their run.  So the merge sort divides
- *	  them between two runs, and takes one comparison a row for those of one run.
+ *	  them between two runs; n rows of one run take n - 1 comparisons.
  *	- Every record notes in its pad whether it equals the record before it.  A merge
  *	  compares the first records of two groups of equal records and moves whole
  *	  groups, so k different values take about n log2 k comparisons.  The ranks follow
@@ -118,6 +118,57 @@ tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
 		elog(ERROR, "could not sort rows with equal keys by their next words");
 	if (problem.result != recs)
 		memcpy(recs, problem.result, n * sizeof(SortRec64));
+}
+
+void
+tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
+{
+	uint64		prev;
+	bool		unique = false; /* no other record has the word of this record */
+
+	tie_sort_words(tb, recs, n);
+	prev = ~recs[0].key;
+	for (size_t i = 0; i < n; i++)
+	{
+		uint64		word = recs[i].key;
+		bool		isnull;
+
+		CHECK_FOR_INTERRUPTS();
+		if (i + TIE_PREFETCH < n)
+			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
+		recs[i].key = (uint64) tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);
+		recs[i].pad = TIE_SAME_WORD;
+		if (word != prev)
+		{
+			bool		before_unique = unique;
+
+			unique = i + 1 == n || recs[i + 1].key != word;
+			recs[i].pad = TIE_NEW_WORD;
+
+			/*
+			 * both records have their final place, and their values are in
+			 * the cache
+			 */
+			if (ssup != NULL && unique && before_unique &&
+				tie_compare(ssup, (Datum) recs[i - 1].key, (Datum) recs[i].key) < 0)
+				recs[i].pad = TIE_GREATER;
+		}
+		prev = word;
+	}
+}
+
+void
+tie_restore_order(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+{
+	size_t		ascending = 1;
+
+	while (ascending < n && recs[ascending - 1].rid < recs[ascending].rid)
+		ascending++;
+	if (ascending == n)
+		return;
+	for (size_t i = 0; i < n; i++)
+		recs[i].key = recs[i].rid;
+	tie_presort_words(tb, col, recs, n, NULL);
 }
 
 /* ---- Merge sort by the comparator ---- */
@@ -297,8 +348,8 @@ static void
 sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
 {
 	bool		one_chunk = sort->chunks_sorted && same_chunk(&recs[0], &recs[n - 1]);
-	size_t		half = sort->chunks_sorted && !one_chunk ? divide_by_chunk(recs, n) : n / 2;
 	bool		sorted = one_chunk && tie_presorted(sort->ssup, recs, n);
+	size_t		half;
 
 	if (sorted || n <= MERGE_FIRST_RUN)
 	{
@@ -308,6 +359,7 @@ sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 			memcpy(other, recs, n * sizeof(SortRec64));
 		return;
 	}
+	half = sort->chunks_sorted && !one_chunk ? divide_by_chunk(recs, n) : n / 2;
 	sort_piece(sort, recs, other, half, !swapped);
 	sort_piece(sort, recs + half, other + half, n - half, !swapped);
 	if (swapped)
@@ -388,9 +440,8 @@ sort_piece(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 		sort_range(sort, recs, other, n, swapped);
 }
 
-/* tie_comparator_sort() with scratch memory for n records. */
-static void
-merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
+void
+tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
 	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
 	MergeSort	sort = {tie_comparator(tb, col)};
@@ -405,14 +456,8 @@ merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, si
 		sort.copies = tb->copies.ptr;
 		sort.copies_end = sort.copies + size;
 	}
-	sort_piece(&sort, recs, scratch, n, false);
+	sort_piece(&sort, recs, tie_scratch(tb, n * sizeof(SortRec64)), n, false);
 	recs[0].pad = TIE_NEW_WORD;
-}
-
-void
-tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
-{
-	merge_sort(tb, col, recs, tie_scratch(tb, n * sizeof(SortRec64)), n);
 }
 
 bool
@@ -431,7 +476,7 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 			int			cmp = compare_records(ssup, &recs[i - 1], &recs[i]);
 
 			/* comparators may contradict themselves */
-			if (cmp > 0 && !ordered)
+			if (!ordered && (cmp > 0 || (cmp == 0 && recs[i - 1].rid > recs[i].rid)))
 				return false;
 			rank += cmp != 0;
 		}
@@ -452,7 +497,7 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
  * records are in order, and at most two are taken out for each that was out of
  * place.  The records taken out are sorted by the comparator and merged back.
  *
- * Equal values arrive in the order of their rids and keep it.
+ * Equal values are out of place, too, if they are not in the order of their rids.
  */
 
 /* Marks records to take out with OUT_OF_PLACE; false if there are more than limit. */
@@ -467,9 +512,12 @@ find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t limit, size_t
 	recs[0].pad = NONE;
 	for (size_t i = 1; i < n; i++)
 	{
+		int			cmp;
+
 		CHECK_FOR_INTERRUPTS();
 		tie_prefetch_value(recs, i, n);
-		if (top == NONE || compare_records(ssup, &recs[top], &recs[i]) <= 0)
+		cmp = top == NONE ? -1 : compare_records(ssup, &recs[top], &recs[i]);
+		if (cmp < 0 || (cmp == 0 && recs[top].rid < recs[i].rid))
 		{
 			recs[i].pad = top;
 			top = i;
@@ -492,8 +540,8 @@ tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	size_t		limit = n / FIX_UP_PART;
 	size_t		misplaced;
 	size_t		in_order = 0;
-	SortRec64  *scratch = tie_scratch(tb, n * sizeof(SortRec64));
-	SortRec64  *out = scratch;
+	SortRec64  *taken_out = tie_scratch(tb, limit * sizeof(SortRec64));
+	SortRec64  *out = taken_out;
 
 	/* pads are indexes of records */
 	if (n >= NONE || !find_misplaced(ssup, recs, n, limit, &misplaced))
@@ -505,13 +553,19 @@ tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		else
 			recs[in_order++] = recs[i];
 	}
-	merge_sort(tb, col, scratch, out, misplaced);
+	/* the functions called here use the scratch memory, too */
+	out = recs + in_order;
+	memcpy(out, taken_out, misplaced * sizeof(SortRec64));
+	tie_restore_order(tb, col, out, misplaced);
+	tie_comparator_sort(tb, col, out, misplaced);
+	taken_out = tie_scratch(tb, misplaced * sizeof(SortRec64));
+	memcpy(taken_out, out, misplaced * sizeof(SortRec64));
 
 	/* merge from the end, where there is room */
 	while (misplaced > 0)
 	{
 		SortRec64  *a = &recs[in_order - 1];
-		SortRec64  *b = &scratch[misplaced - 1];
+		SortRec64  *b = &taken_out[misplaced - 1];
 		int			cmp = in_order == 0 ? -1 : compare_records(ssup, a, b);
 
 		if (cmp > 0 || (cmp == 0 && a->rid > b->rid))
@@ -535,43 +589,6 @@ tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
  * Where a collation does not allow presorting, as for Chinese, each value is abbreviated
  * once, as tuplesort.c does, and only values with equal abbreviated keys are compared.
  */
-
-void
-tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
-{
-	uint64		prev;
-	bool		unique = false; /* no other record has the word of this record */
-
-	tie_sort_words(tb, recs, n);
-	prev = ~recs[0].key;
-	for (size_t i = 0; i < n; i++)
-	{
-		uint64		word = recs[i].key;
-		bool		isnull;
-
-		CHECK_FOR_INTERRUPTS();
-		if (i + TIE_PREFETCH < n)
-			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
-		recs[i].key = (uint64) tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);
-		recs[i].pad = TIE_SAME_WORD;
-		if (word != prev)
-		{
-			bool		before_unique = unique;
-
-			unique = i + 1 == n || recs[i + 1].key != word;
-			recs[i].pad = TIE_NEW_WORD;
-
-			/*
-			 * both records have their final place, and their values are in
-			 * the cache
-			 */
-			if (ssup != NULL && unique && before_unique &&
-				tie_compare(ssup, (Datum) recs[i - 1].key, (Datum) recs[i].key) < 0)
-				recs[i].pad = TIE_GREATER;
-		}
-		prev = word;
-	}
-}
 
 /* Creates the maker of abbreviated keys, if the column's type has them. */
 static KeyBufferColumn *

@@ -364,6 +364,7 @@ rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 			return;
 		}
 	}
+	tie_restore_order(tb, col, recs, n);
 	if (tie_rank_abbreviated(tb, col, recs, n))
 		return;
 	tie_comparator_sort(tb, col, recs, n);

@@ -189,6 +189,9 @@ extern void tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n);
  */
 extern void tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup);
 
+/* Puts records back in the order of their rids, before a sort that keeps it for equal values. */
+extern void tie_restore_order(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
 /*
  * Sorts records by their values with the column's comparator; stable.  All pads but
  * the first are then TIE_GREATER or TIE_EQUAL.
@@ -206,15 +209,15 @@ extern bool tie_presorted(SortSupport ssup, SortRec64 *recs, size_t n);
 /*
  * Replaces the values of sorted records by their ranks; equal values have equal
  * ranks.  Compares only records whose pad is neither TIE_GREATER nor TIE_EQUAL with
- * the one before.  Returns false and keeps the values if one is out of order.  If
- * ordered, the comparator has sorted the records, and a contradiction of the
- * comparator counts as greater.
+ * the one before.  Returns false and keeps the values if one is out of order, or if
+ * equal values are not in the order of their rids.  If ordered, the comparator has
+ * sorted the records, and a contradiction of the comparator counts as greater.
  */
 extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
 
 /*
- * Fix-up pass: sorts values that are nearly in order, with equal values in the order
- * of their records.  Returns false if too many are out of place.
+ * Fix-up pass: sorts values that are nearly in order; equal values get the order of
+ * their rids.  Returns false if too many are out of place.
  */
 extern bool tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
@@ -231,8 +234,8 @@ extern bool tie_rank_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, s
 
 /*
  * Sorts strings by truncated strxfrm keys or primary weights, which leaves them
- * nearly in the order of the comparator, with equal values in the order of their
- * records.  Sets the pads.  Returns false if the collation does not allow it.
+ * nearly in the order of the comparator, with equal strings of the same bytes in the
+ * order of their rids.  Sets the pads.  Returns false if the collation does not allow it.
  */
 extern bool tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 

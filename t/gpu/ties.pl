@@ -83,7 +83,7 @@ sub check
 	return $route;
 }
 
-for my $coll (grep { $_ =~ $by_bytes || $_ eq 'loose' } @collations)
+for my $coll (grep { $_ =~ $by_bytes } @collations)
 {
 	my $c = "COLLATE $coll";
 	for my $col ($coll eq '"C"' ? qw(one two many most three x) : qw(two most x))

@@ -27,13 +27,17 @@
 #include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/nbtree.h"
+#include "access/transam.h"
 #include "access/tupmacs.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_type.h"
+#include "commands/extension.h"
 #include "compat.h"
 #include "key/key_buffer.h"
 #include "key/key_internal.h"
 #include "key/key_maker.h"
 #include "key/key_string.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/multirangetypes.h"
@@ -137,7 +141,7 @@ choose_string_kind(KeyColumn *key, Oid opfamily, const char **why)
 	 * once
 	 */
 	if (!collation_by_bytes(key->collation))
-		key->kind = collation_by_letters(key->collation) ? KEY_COMPARED : abbreviated_kind(key);
+		key->kind = key_sorts_by_letters(key) ? KEY_COMPARED : abbreviated_kind(key);
 	return true;
 }
 
@@ -201,6 +205,27 @@ key_sorts_strings(const KeyColumn *key, KeyKind *kind)
 	if (found != NULL)
 		*kind = found->kind;
 	return found != NULL;
+}
+
+bool
+key_sorts_by_letters(const KeyColumn *key)
+{
+	KeyKind		kind;
+	Oid			opfamily;
+	Oid			type;
+	bool		descending;
+	char	   *extension;
+
+	if (GetDatabaseEncoding() != PG_UTF8)
+		return false;
+	if (key_sorts_strings(key, &kind))
+		return collation_is_icu(key->collation);
+	/* PostgreSQL's own types are of no extension: most columns need no catalog scan */
+	if (!compat_ordering_op(key->sortop, &opfamily, &type, &descending) || type < FirstNormalObjectId ||
+		lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != opfamily)
+		return false;
+	extension = get_extension_name(getExtensionOfObject(TypeRelationId, type));
+	return extension != NULL && strcmp(extension, "citext") == 0;
 }
 
 bool

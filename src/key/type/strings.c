@@ -41,10 +41,8 @@
 #include "key/key_internal.h"
 #include "key/key_maker.h"
 #include "key/key_string.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
 #include "utils/syscache.h"
@@ -133,15 +131,14 @@ collation_by_bytes(Oid collation)
 }
 
 bool
-collation_by_letters(Oid collation)
+collation_is_icu(Oid collation)
 {
 	char	   *name;
 	char		provider = provider_of(collation, &name);
 
 	if (name != NULL)
 		pfree(name);
-	return provider == COLLPROVIDER_ICU && GetDatabaseEncoding() == PG_UTF8 &&
-		get_collation_isdeterministic(collation);
+	return provider == COLLPROVIDER_ICU;
 }
 
 char *
