@@ -70,9 +70,9 @@ my %strings = (
 	'varchar(40)' => 'left(s, 40)',
 	'char(12)' => 'left(s, 12)',
 	name => 'left(s, 20)',
-	bytea => q(convert_to(s, 'UTF8') || decode(repeat('00', floor(random() * 1.5)::int), 'hex')));
+	bytea => q(convert_to(s, 'UTF8') || decode(repeat('00', floor(random() * 1.5)::int), 'hex')),
+	citext => 's');
 my @collations = ('', '', '', 'C', 'POSIX', 'default');
-my @names = ((sort keys %types), (sort keys %strings) x 2);
 
 # how a column takes its values
 my @shapes = (
@@ -163,6 +163,9 @@ SELECT CASE shape
 END $$;
 SQL
 push @collations, create_collations($node);
+my ($citext) = $node->psql('postgres', 'CREATE EXTENSION citext');
+delete $strings{citext} if $citext != 0;
+my @names = ((sort keys %types), (sort keys %strings) x 2);
 note 'collations: ' . join ' ', @collations;
 my @algorithms = split /\n/, $node->safe_psql('postgres',
 	"SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");

@@ -47,6 +47,8 @@ my %key_types = (
 	text => q(substr('a common prefix of some, ', 1, (d % 3 * 12)::int) || chr((97 + d % 26)::int) || repeat('x',
 		(d % 20)::int) || d % 1000),
 	'text COLLATE "en-x-icu"' => q((CASE d % 3 WHEN 0 THEN 'Ab' WHEN 1 THEN 'aB' ELSE 'a-b' END) || d % 300),
+	# strings that are equal have one spelling
+	citext => q(((CASE d % 3 WHEN 0 THEN 'Ab' WHEN 1 THEN 'aC' ELSE 'a-B' END) || d % 300)),
 	'varchar(30)' => q('customer#' || d % 700),
 	'char(12)' => q(chr((97 + d % 26)::int) || repeat(' ', (d % 3)::int) || d % 50),
 	name => q(('n' || d % 5000)::name),
@@ -270,7 +272,8 @@ sub shape_tables
 	my ($most) = @_;
 	my @tables;
 	my @sql = (sprintf('SELECT setseed(%.6f) \g /dev/null', rand), 'CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);',
-		"CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');");
+		"CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');",
+		'DO $$ BEGIN CREATE EXTENSION citext; EXCEPTION WHEN others THEN CREATE DOMAIN citext AS text; END $$;');
 
 	# the third table is tiny
 	for my $name (qw(ta tb tc))
