@@ -543,8 +543,8 @@ tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	SortRec64  *taken_out = tie_scratch(tb, limit * sizeof(SortRec64));
 	SortRec64  *out = taken_out;
 
-	/* pads are indexes of records */
-	if (n >= NONE || !find_misplaced(ssup, recs, n, limit, &misplaced))
+	/* pads are indexes of records; none is out of place if the comparator contradicts itself */
+	if (n >= NONE || !find_misplaced(ssup, recs, n, limit, &misplaced) || misplaced == 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
 	{
