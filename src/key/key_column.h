@@ -35,8 +35,8 @@ extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
 /*
- * Does the order of the column's strings mostly follow an order of characters of UTF-8?  That
- * of ICU's collations does, and that of citext, whose values are stored as those of text.
+ * Does the order of the column's strings mostly follow an order of characters of UTF-8?  The order
+ * of an ICU collation does, and the order of citext, whose values have the format of text.
  */
 extern bool key_sorts_by_letters(const KeyColumn *key);
 

@@ -289,7 +289,7 @@ find_collation(TieBreak *tb, TieColumn *col)
 	collation->callback.func = free_locale;
 	collation->callback.arg = collation;
 	MemoryContextRegisterResetCallback(tb->cxt, &collation->callback);
-	collation->kind = KEY_TEXT; /* that of citext */
+	collation->kind = KEY_TEXT; /* citext's format */
 	strings = key_sorts_strings(key, &collation->kind);
 	if (key->kind != KEY_COMPARED || (collation->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
 		return collation;
