@@ -13,12 +13,12 @@
  *
  * ICU compares two strings faster than it makes a key of one, and citext has no keys.
  * So their strings are presorted by primary weights.  The order of single characters is
- * learnt by comparing them: ASCII first, other characters when they occur.  Characters
- * that differ in case or accents only have the same primary weight.  Contractions,
- * ignored characters and numeric order make weights that are wrong, which the comparison
- * of neighbours detects.  Strings of citext and of collations that are not deterministic
- * may be equal though their bytes differ, even if their weights do.  So neighbours that
- * are equal must be in the order of their rids, too.
+ * learnt by comparing them: ASCII first, then the characters of samples of the strings.
+ * Characters that differ in case or accents only have the same primary weight.
+ * Contractions, ignored characters and numeric order make weights that are wrong, which
+ * the comparison of neighbours detects.  Strings of citext and of collations that are
+ * not deterministic may be equal though their bytes differ, even if their weights do.
+ * So neighbours that are equal must be in the order of their rids, too.
  *
  * Dictionary.  Values with the same bytes are equal to any comparator.  A hash table
  * finds the distinct values, only these are sorted, and each row's value is replaced
@@ -27,8 +27,8 @@
  * probes than a table at most half full takes.  The hash has a random key, and the limit
  * of probes bounds the time even if the key is known.
  *
- * Memory policy: the state of a collation and a byte for each character of up to two
- * bytes live as long as the sort's node.  A dictionary has at most TABLE_MAX entries and
+ * Memory policy: the state of a collation and a byte for each code point that may be
+ * learnt (13 kB) live as long as the sort's node.  A dictionary has at most TABLE_MAX entries and
  * is freed before tie_rank_dictionary() returns.
  */
 #include "postgres.h"
@@ -52,21 +52,23 @@
 /*
  * Learning primary weights takes as long as some thousand comparisons.  So this number
  * of strings, of all calls together, comes first.  After each further such number a
- * sample decides again whether primary weights presort well.
+ * sample decides again whether primary weights presort well; if they do not, after twice
+ * as many strings as before.
  */
 #define WEIGHTS_MIN_ROWS	4096
 
-/* Most strings in the sample. */
+/* Most strings in the sample, and bytes of each that teach characters. */
 #define WEIGHTS_SAMPLE	256
+#define TAUGHT_BYTES	256
 
-/* Larger groups that primary weights do not distinguish are sorted by abbreviated keys. */
-#define COMPARED_MAX	4096
+/* Primary weights may fail to distinguish one in this number of strings. */
+#define COMPARED_PART	8
 
-/* Characters of ASCII, and of up to two bytes of UTF-8. */
-#define ASCII_CHARS		128
-#define WEIGHTED_CHARS	2048
+/* Characters of ASCII, and those before the ideographs and syllables of East Asia. */
+#define ASCII_CHARS		0x80
+#define WEIGHTED_CHARS	0x3400
 
-/* A weight that is not learnt yet, and that of all characters of three or four bytes. */
+/* A weight that is not known yet, and that of all characters that have not been learnt. */
 #define WEIGHT_UNKNOWN	0
 #define WEIGHT_LAST		255
 
@@ -88,16 +90,15 @@
 #define DICTIONARY_MIN_ROWS	64
 
 /*
- * Primary weights of characters.  A weight is a byte.  The characters of ASCII have
- * the even weights, and a character that sorts between two of them has the odd weight
- * between.
+ * Primary weights of characters.  A weight is a byte: the place among the characters that
+ * have been learnt, from 1 on.
  */
 typedef struct PrimaryWeights
 {
 	SortSupport ssup;
 	KeyKind		kind;			/* format of the strings */
-	int			nascii;			/* distinct weights of ASCII */
-	uint8		ascii[ASCII_CHARS]; /* one per weight, ascending */
+	int			nlearnt;
+	uint16		learnt[WEIGHT_LAST - 1];	/* code points, one per weight, ascending */
 	uint8		weights[WEIGHTED_CHARS];	/* by code point */
 } PrimaryWeights;
 
@@ -114,8 +115,14 @@ struct TieCollation
 	locale_t	locale;			/* of a libc collation; otherwise 0 */
 	bool		by_weights;		/* primary weights may presort strings */
 	PrimaryWeights *weights;	/* NULL until needed */
+	bool		abbreviates;	/* the strings have abbreviated keys */
 	bool		sample_sorted;	/* weights presorted the last sample well */
 	size_t		rows_since;		/* strings since that sample */
+	size_t		next_sample;	/* that number at the next one */
+
+	/* of a presort: least strings of a group, and strings that weights may fail to distinguish */
+	size_t		min_rows;
+	size_t		compared_left;
 	KeyKind		kind;			/* format of the strings */
 	MemoryContextCallback callback; /* frees locale */
 };
@@ -143,67 +150,92 @@ typedef struct Dictionary
 
 /* Makes a value of a character and the character after it. */
 static Datum
-make_short_string(KeyKind kind, ShortString *s, const char *p, int len, char after)
+make_short_string(KeyKind kind, ShortString *s, int code, char after)
 {
+	char	   *p = kind == KEY_NAME ? s->name.data : VARDATA(s->varlena);
+	size_t		len;
+
 	memset(s, 0, sizeof(*s));
-	if (kind == KEY_NAME)
-	{
-		memcpy(s->name.data, p, len);
-		s->name.data[len] = after;
-	}
-	else
-	{
-		memcpy(VARDATA(s->varlena), p, len);
-		VARDATA(s->varlena)[len] = after;
+	unicode_to_utf8(code, (unsigned char *) p);
+	len = strlen(p);
+	p[len] = after;
+	if (kind != KEY_NAME)
 		SET_VARSIZE(s->varlena, VARHDRSZ + len + 1);
-	}
 	return PointerGetDatum(s);
 }
 
 /* Compares two characters, each followed by another one. */
 static int
-compare_chars(const PrimaryWeights *w, const char *a, int alen, char aafter,
-			  const char *b, int blen, char bafter)
+compare_chars(const PrimaryWeights *w, int a, char after_a, int b, char after_b)
 {
 	ShortString x;
 	ShortString y;
 
-	return w->ssup->comparator(make_short_string(w->kind, &x, a, alen, aafter),
-							   make_short_string(w->kind, &y, b, blen, bafter),
+	return w->ssup->comparator(make_short_string(w->kind, &x, a, after_a),
+							   make_short_string(w->kind, &y, b, after_b),
 							   w->ssup);
 }
 
 /* Compares the primary weights of two characters: 0 if the characters after them decide. */
 static int
-compare_primary(const PrimaryWeights *w, const char *a, int alen, const char *b, int blen)
+compare_primary(const PrimaryWeights *w, int a, int b)
 {
-	int			ab = compare_chars(w, a, alen, 'a', b, blen, 'b');
-	int			ba = compare_chars(w, a, alen, 'b', b, blen, 'a');
+	int			ab = compare_chars(w, a, 'a', b, 'b');
+	int			ba = compare_chars(w, a, 'b', b, 'a');
 
 	return ab < 0 && ba > 0 ? 0 : ab;
 }
 
-/* Finds the weight of a character among those of ASCII. */
-static uint8
-find_weight(PrimaryWeights *w, const char *p, int len)
+/*
+ * Finds a character's weight among those that have been learnt.  If no such character is
+ * equal, sets *equal to false and returns the number of smaller ones.
+ */
+static int
+find_weight(const PrimaryWeights *w, int code, bool *equal)
 {
 	int			from = 0;
-	int			to = w->nascii;
+	int			to = w->nlearnt;
 
+	*equal = false;
 	while (from < to)
 	{
 		int			mid = (from + to) / 2;
-		int			cmp = compare_primary(w, p, len, (char *) &w->ascii[mid], 1);
+		int			cmp = compare_primary(w, code, w->learnt[mid]);
 
 		if (cmp == 0)
-			return 2 * mid + 2;
+		{
+			*equal = true;
+			return mid + 1;
+		}
 		if (cmp > 0)
 			from = mid + 1;
 		else
 			to = mid;
 	}
-	/* between two characters, or before the first one */
-	return 2 * from + 1;
+	return from;
+}
+
+/* Learns a character's weight; those of the characters after it become larger. */
+static void
+learn_character(PrimaryWeights *w, int code)
+{
+	bool		equal;
+	int			weight;
+
+	if (w->nlearnt == (int) lengthof(w->learnt) ||
+		(w->weights[code] != WEIGHT_UNKNOWN && w->weights[code] != WEIGHT_LAST))
+		return;
+	weight = find_weight(w, code, &equal);
+	if (!equal)
+	{
+		memmove(&w->learnt[weight + 1], &w->learnt[weight], (w->nlearnt - weight) * sizeof(uint16));
+		w->learnt[weight] = code;
+		w->nlearnt++;
+		for (int other = 0; other < WEIGHTED_CHARS; other++)
+			w->weights[other] += w->weights[other] > weight && w->weights[other] != WEIGHT_LAST;
+		weight++;
+	}
+	w->weights[code] = weight;
 }
 
 static PrimaryWeights *
@@ -213,27 +245,64 @@ weights_create(MemoryContext cxt, SortSupport ssup, KeyKind kind)
 
 	w->ssup = ssup;
 	w->kind = kind;
-	/* insert each character that has a weight of its own */
-	for (int c = 1; c < ASCII_CHARS; c++)
-	{
-		char		ascii = (char) c;
-		int			weight = find_weight(w, &ascii, 1);
-
-		if (weight % 2 == 0)
-			continue;
-		weight /= 2;
-		memmove(w->ascii + weight + 1, w->ascii + weight, w->nascii - weight);
-		w->ascii[weight] = c;
-		w->nascii++;
-	}
+	for (int code = 1; code < ASCII_CHARS; code++)
+		learn_character(w, code);
 	return w;
 }
 
-static inline uint8
-weight_of(PrimaryWeights *w, const char *p, int len, int code)
+/* Reads a character of UTF-8; returns its code point, or -1 if it cannot be learnt. */
+static int
+next_character(const char **p, const char *end)
 {
-	if (unlikely(w->weights[code] == WEIGHT_UNKNOWN))
-		w->weights[code] = find_weight(w, p, len);
+	const uint8 *c = (const uint8 *) *p;
+	int			code = c[0];
+	int			bytes = 1;
+
+	if (code >= 0x80)
+	{
+		bytes = code < 0xE0 ? 2 : code < 0xF0 ? 3 : 4;
+		if (bytes == 4 || end - *p < bytes)
+			code = -1;
+		else if (bytes == 2)
+			code = (c[0] & 0x1F) << 6 | (c[1] & 0x3F);
+		else
+			code = (c[0] & 0x0F) << 12 | (c[1] & 0x3F) << 6 | (c[2] & 0x3F);
+	}
+	*p += bytes;
+	return code < WEIGHTED_CHARS ? code : -1;
+}
+
+/* Learns the characters of a string. */
+static void
+learn_characters(PrimaryWeights *w, KeyString s)
+{
+	const char *p = s.p;
+	const char *end = s.p + Min(s.len, TAUGHT_BYTES);
+
+	while (p < end)
+	{
+		int			code = next_character(&p, end);
+
+		if (code >= 0)
+			learn_character(w, code);
+	}
+}
+
+/* A character that was in no sample has the weight of an equal one, if there is any. */
+static uint8
+weight_of(PrimaryWeights *w, int code)
+{
+	bool		equal = false;
+	int			weight = WEIGHT_LAST;
+
+	if (code < 0)
+		return WEIGHT_LAST;
+	if (w->weights[code] == WEIGHT_UNKNOWN)
+	{
+		if (w->nlearnt < (int) lengthof(w->learnt))
+			weight = find_weight(w, code, &equal);
+		w->weights[code] = equal ? weight : WEIGHT_LAST;
+	}
 	return w->weights[code];
 }
 
@@ -247,20 +316,16 @@ weights_key(PrimaryWeights *w, const char *p, size_t len)
 	for (int shift = 56; shift >= 0 && p < end; shift -= 8)
 	{
 		uint8		c = (uint8) *p;
-		uint8		weight = WEIGHT_LAST;
-		int			bytes = 1;
+		uint8		weight;
 
-		if (likely(c < 0x80))
-			weight = weight_of(w, p, 1, c);
-		else if (c < 0xE0 && end - p >= 2)
+		if (likely(c < ASCII_CHARS))
 		{
-			bytes = 2;
-			weight = weight_of(w, p, 2, (c & 0x1F) << 6 | ((uint8) p[1] & 0x3F));
+			weight = w->weights[c];
+			p++;
 		}
 		else
-			bytes = c < 0xF0 ? 3 : 4;
+			weight = weight_of(w, next_character(&p, end));
 		key |= (uint64) weight << shift;
-		p += bytes;
 	}
 	return key;
 }
@@ -286,6 +351,7 @@ find_collation(TieBreak *tb, TieColumn *col)
 	bool		strings;
 	char	   *name;
 
+	collation->next_sample = WEIGHTS_MIN_ROWS;
 	collation->callback.func = free_locale;
 	collation->callback.arg = collation;
 	MemoryContextRegisterResetCallback(tb->cxt, &collation->callback);
@@ -294,6 +360,7 @@ find_collation(TieBreak *tb, TieColumn *col)
 	if (key->kind != KEY_COMPARED || (collation->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
 		return collation;
 	collation->by_weights = key_sorts_by_letters(key);
+	collation->abbreviates = abbreviated_kind(key) == KEY_ABBREVIATED;
 	name = strings ? collation_libc_locale(key->collation) : NULL;
 	if (name == NULL)
 		return collation;
@@ -360,12 +427,12 @@ find_common(const TieCollation *collation, const SortRec64 *recs, size_t n, size
 static bool
 presort_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int npresorts, size_t behind)
 {
-	const TieCollation *collation = col->collation;
-	size_t		common;
+	TieCollation *collation = col->collation;
+	size_t		common = 0;
 	size_t		start = 0;
 	bool		equal;
 
-	if (n < PRESORT_MIN_ROWS || npresorts == PRESORT_MAX)
+	if (n < collation->min_rows || npresorts == PRESORT_MAX)
 	{
 		tie_comparator_sort(tb, col, recs, n);
 		return true;
@@ -380,8 +447,12 @@ presort_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int npr
 		 * the next keys would be equal again: the strings differ in what the
 		 * keys leave out
 		 */
-		if (collation->weights != NULL && n > COMPARED_MAX)
-			return false;
+		if (collation->weights != NULL)
+		{
+			if (n > collation->compared_left)
+				return false;
+			collation->compared_left -= n;
+		}
 		tie_comparator_sort(tb, col, recs, n);
 		return true;
 	}
@@ -404,27 +475,28 @@ presort_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int npr
 	return true;
 }
 
-/* Do most strings of a sample have characters with weights, and do these presort them well? */
+/* Learns the characters of a sample.  Do their weights presort it well? */
 static bool
 weights_presort_well(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t n)
 {
 	SortRec64	sample[WEIGHTS_SAMPLE];
 	size_t		nsample = Min(n, WEIGHTS_SAMPLE);
+	TieCollation *collation = col->collation;
 	SortSupport ssup = tie_comparator(tb, col);
-	size_t		unweighted = 0;
 	size_t		wrong = 0;
 
 	for (size_t i = 0; i < nsample; i++)
 	{
-		KeyString	s;
-
 		sample[i] = recs[n / nsample * i];
-		if (string_is_toasted(col->collation->kind, (Datum) sample[i].key))
+		if (string_is_toasted(collation->kind, (Datum) sample[i].key))
 			return false;
-		s = string_of(col->collation->kind, (Datum) sample[i].key);
-		unweighted += s.len > 0 && (uint8) s.p[0] >= 0xE0;
+		CHECK_FOR_INTERRUPTS();
+		learn_characters(collation->weights, string_of(collation->kind, (Datum) sample[i].key));
 	}
-	if (unweighted > nsample / 8 || !presort_strings(tb, col, sample, nsample, 0, 0))
+	/* a group of few strings stands for a larger one */
+	collation->min_rows = 2;
+	collation->compared_left = nsample / COMPARED_PART;
+	if (!presort_strings(tb, col, sample, nsample, 0, 0))
 		return false;
 	for (size_t i = 1; i < nsample; i++)
 		wrong += tie_compare(ssup, (Datum) sample[i - 1].key, (Datum) sample[i].key) > 0;
@@ -444,12 +516,13 @@ tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	if (collation->by_weights)
 	{
 		collation->rows_since += n;
-		if (collation->rows_since >= WEIGHTS_MIN_ROWS)
+		if (collation->rows_since >= collation->next_sample)
 		{
 			if (collation->weights == NULL)
 				collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
 			collation->sample_sorted = weights_presort_well(tb, col, recs, n);
 			collation->rows_since = 0;
+			collation->next_sample = collation->sample_sorted ? WEIGHTS_MIN_ROWS : 2 * collation->next_sample;
 			ereport(DEBUG1,
 					(errmsg_internal("gpusort: primary weights presort a group of %zu strings %s", n,
 									 collation->sample_sorted ? "well" : "badly")));
@@ -459,6 +532,9 @@ tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	}
 	else if (collation->locale == (locale_t) 0)
 		return false;
+	/* without abbreviated keys comparing a group is still less work than comparing all strings */
+	collation->min_rows = PRESORT_MIN_ROWS;
+	collation->compared_left = collation->abbreviates ? n / COMPARED_PART : n;
 	return presort_strings(tb, col, recs, n, 0, 0);
 }
 

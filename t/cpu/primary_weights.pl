@@ -29,12 +29,16 @@ CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministi
 SELECT setseed(SEED);
 CREATE FUNCTION word(letters text[], n int) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT string_agg(letters[1 + floor(random() * cardinality(letters))::int], '') FROM generate_series(1, n) $$;
--- plain: weights give the order; odd: weights may mislead; far: letters without weights
+-- plain: weights give the order; odd: weights may mislead; far: letters without weights, behind: after a letter;
+-- scripts: one script after the other
 CREATE TABLE words AS SELECT i,
 	(word('{a,b,c,d,e,E,f,A,é,ö,ß," ",-,1,9,x,y,z}', 4 + i % 9)) AS plain,
 	(ARRAY['common, ', '', ''])[1 + i % 3] || word('{c,ch,C,cs,dz,dzs,é,E,æ,aa,å,ll,10,9,-,_,"  ",l,·,日,я,😀}', 1 + i %
 		7) AS odd,
 	(word('{日,本,語,一,二,三,a}', 1 + i % 5)) AS far,
+	word('{a,b,c,D,E,F,g,1}', 1) || word('{日,本,語,一,二,三,四,五,六,七,八,九}', 3 + i % 3) AS behind,
+	CASE i / 3000 WHEN 0 THEN word('{a,b,c,D,é,-}', 6 + i % 5) WHEN 1 THEN word('{а,б,В,г,д,Ё,ж,ъ," "}', 5 + i % 5)
+		WHEN 2 THEN word('{ა,ბ,გ,დ,ე,ვ,ზ}', 6 + i % 3) ELSE word('{क,ख,ग,घ,い,ろ,ハ,α,ω,ά,™,“}', 4 + i % 5) END AS scripts,
 	word('{a,b,B,ä}', 3)::char(8) AS few
 FROM generate_series(1, 12000) i;
 INSERT INTO words SELECT 12000 + i FROM generate_series(1, 100) i;
@@ -53,7 +57,7 @@ $node->safe_psql('postgres', $tables);
 
 for my $coll ('en-x-icu', 'hu-x-icu', 'numbers', 'shifted', 'upper', 'loose')
 {
-	for my $col ('plain', 'odd', 'far', 'few')
+	for my $col ('plain', 'odd', 'far', 'behind', 'scripts', 'few')
 	{
 		for my $by ('', 'DESC', 'NULLS FIRST')
 		{
@@ -75,13 +79,18 @@ like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMM
 
 # runs and groups of fewer strings than it takes to learn weights: 12,100 rows reach that number twice
 my $few = qr/weights presort a group of (\d{2,3}) strings/;
-for ([ '64kB', 'plain', '' ], [ '4MB', 'plain', 'i % 20, ' ], [ '64kB', 'far', '' ])
+for (
+	[ '64kB', 'plain', '' ],
+	[ '4MB', 'plain', 'i % 20, ' ],
+	[ '64kB', 'scripts', '' ],
+	[ '64kB', 'far', '' ],
+	[ '64kB', 'behind', '' ])
 {
 	my ($mem, $col, $first) = @$_;
 	my ($rc, $out, $log) = $node->psql('postgres',
 		"SET client_min_messages = debug1; SET work_mem = '$mem'; SELECT count(*) FROM (SELECT * FROM words WHERE "
 		. qq{plain IS NOT NULL ORDER BY $first$col COLLATE "en-x-icu" OFFSET 0) x});
-	my $how = $col eq 'far' ? 'badly' : 'well';
+	my $how = $col =~ /far|behind/ ? 'badly' : 'well';
 	my @samples = $log =~ /$few $how/g;
 	cmp_ok(@samples, '>=', 2, "$first$col, $mem: strings of several calls teach weights, which presort them $how")
 		or diag $log;
@@ -135,6 +144,25 @@ SQL
 	my (undef, undef, $log) = $node->psql('postgres', 'SET client_min_messages = debug1; '
 		. 'SELECT count(*) FROM (SELECT i FROM insensitive ORDER BY plain OFFSET 0) x');
 	like($log, qr/weights presort a group of 12000 strings well/, 'citext: weights presort the strings');
+
+	# the letters of a script are compared with each other, then each string with its neighbours: a merge sort would
+	# compare a string a dozen times
+	my $letters = 500 * 16;
+	$node->safe_psql('postgres', 'CREATE SEQUENCE calls; CREATE OR REPLACE FUNCTION citext_cmp(citext, citext) '
+		. 'RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN '
+		. q(PERFORM nextval('calls'); RETURN bttextcmp(lower($1::text), lower($2::text)); END $$));
+	for (['Cyrillic', '{а,б,в,г,д,е,ж,з,и,й,к,л,м,н,о,п,р,с,т,у,ф,х,ц,ч,ш,щ,ы,ь,э,ю,я}'],
+		['Georgian', '{ა,ბ,გ,დ,ე,ვ,ზ,თ,ი,კ,ლ,მ,ნ,ო,პ,ჟ,რ,ს,ტ}'])
+	{
+		my ($script, $characters) = @$_;
+		my $calls = $node->safe_psql('postgres', "SELECT setval('calls', 1); "
+			. "CREATE TABLE letters AS SELECT word('$characters', 8)::citext s FROM generate_series(1, 5000); "
+			. "SELECT count(*) FROM (SELECT s FROM letters ORDER BY s OFFSET 0) x; DROP TABLE letters; "
+			. "SELECT last_value FROM calls");
+		$calls =~ s/.*\n//s;
+		cmp_ok($calls, '<', 2 * 5000 + $letters, "citext: strings of $script letters are compared once or twice")
+			or diag "seed $seed";
+	}
 }
 $node->stop;
 done_testing();
