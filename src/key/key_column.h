@@ -36,7 +36,7 @@ extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
 /*
  * Does the order of the column's strings mostly follow an order of characters of UTF-8?  The order
- * of an ICU collation does, and the order of citext, whose values have the format of text.
+ * of a collation does, and the order of citext, whose values have the format of text.
  */
 extern bool key_sorts_by_letters(const KeyColumn *key);
 

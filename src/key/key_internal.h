@@ -9,7 +9,6 @@
 
 /* Does the collation compare strings by their bytes? */
 extern bool collation_by_bytes(Oid collation);
-extern bool collation_is_icu(Oid collation);
 
 /*
  * Handles the column's first string, or a row i whose string may lack the prefix: sets

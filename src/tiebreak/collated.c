@@ -2,23 +2,27 @@
  * collated.c
  *	  Sorts strings under collations with rules, and repeated values, with few comparisons.
  *
- * Presorting.  PostgreSQL calls strcoll() for each comparison, because strxfrm() of
- * some C libraries disagrees with it.  Here strxfrm() only presorts: strings are
- * sorted by radix by the first bytes of the strxfrm key of their next few characters
- * (truncated strxfrm key).  Then each string is compared with its neighbour by the
- * comparator, which alone decides.  If all are in order, that takes one comparison a
- * row; otherwise a fix-up pass follows (comparator_sort.c).  The transformed characters
- * begin after the prefix that all strings share.  Strings with equal keys are presorted
- * again by the characters after their own common prefix.
+ * Presorting.  Strings are sorted by radix by a word of their next few characters.  Then
+ * each string is compared with its neighbour by the comparator, which alone decides.  If
+ * all are in order, that takes one comparison a row; otherwise a fix-up pass follows
+ * (comparator_sort.c).  The characters of the words begin after the prefix that all
+ * strings share.  Strings with equal words are presorted again by the characters after
+ * their own common prefix.
  *
- * ICU compares two strings faster than it makes a key of one, and citext has no keys.
- * So their strings are presorted by primary weights.  The order of single characters is
- * learnt by comparing them: ASCII first, then the characters of samples of the strings.
+ * The words are primary weights of characters, because ICU and strxfrm() make a key of a
+ * string more slowly than they compare two strings, and citext has no keys.  The order of
+ * single characters is learnt by comparing them: ASCII first, then the characters of
+ * samples of the strings.
  * Characters that differ in case or accents only have the same primary weight.
  * Contractions, ignored characters and numeric order make weights that are wrong, which
  * the comparison of neighbours detects.  Strings of citext and of collations that are
  * not deterministic may be equal though their bytes differ, even if their weights do.
  * So neighbours that are equal must be in the order of their rids, too.
+ *
+ * If weights presort a sample badly, the words of a collation of the C library are the
+ * first bytes of the strxfrm key of a few characters (truncated strxfrm key).  PostgreSQL
+ * calls strcoll() for each comparison, because strxfrm() of some C libraries disagrees
+ * with it.  Here strxfrm() only presorts.
  *
  * Dictionary.  Values with the same bytes are equal to any comparator.  A hash table
  * finds the distinct values, only these are sorted, and each row's value is replaced
@@ -35,6 +39,7 @@
 
 #include <locale.h>
 
+#include "common/hashfn.h"
 #include "compat.h"
 #include "key/key.h"
 #include "mb/pg_wchar.h"
@@ -68,8 +73,12 @@
 #define ASCII_CHARS		0x80
 #define WEIGHTED_CHARS	0x3400
 
-/* A weight that is not known yet, and that of all characters that have not been learnt. */
+/*
+ * A weight that is not known yet; that of characters without a primary weight, which are
+ * left out; and that of characters that have not been learnt.
+ */
 #define WEIGHT_UNKNOWN	0
+#define WEIGHT_IGNORED	254
 #define WEIGHT_LAST		255
 
 /* Most entries of the table of a dictionary. */
@@ -98,7 +107,7 @@ typedef struct PrimaryWeights
 	SortSupport ssup;
 	KeyKind		kind;			/* format of the strings */
 	int			nlearnt;
-	uint16		learnt[WEIGHT_LAST - 1];	/* code points, one per weight, ascending */
+	uint16		learnt[WEIGHT_IGNORED - 1]; /* code points, one per weight, ascending */
 	uint8		weights[WEIGHTED_CHARS];	/* by code point */
 } PrimaryWeights;
 
@@ -115,8 +124,8 @@ struct TieCollation
 	locale_t	locale;			/* of a libc collation; otherwise 0 */
 	bool		by_weights;		/* primary weights may presort strings */
 	PrimaryWeights *weights;	/* NULL until needed */
-	bool		abbreviates;	/* the strings have abbreviated keys */
-	bool		sample_sorted;	/* weights presorted the last sample well */
+	bool		use_weights;	/* weights presorted the last sample well */
+	bool		only_compared;	/* the strings have no keys */
 	size_t		rows_since;		/* strings since that sample */
 	size_t		next_sample;	/* that number at the next one */
 
@@ -181,14 +190,20 @@ static int
 compare_primary(const PrimaryWeights *w, int a, int b)
 {
 	int			ab = compare_chars(w, a, 'a', b, 'b');
-	int			ba = compare_chars(w, a, 'b', b, 'a');
 
-	return ab < 0 && ba > 0 ? 0 : ab;
+	return ab < 0 && compare_chars(w, a, 'b', b, 'a') > 0 ? 0 : ab;
+}
+
+/* Has the character no primary weight, as punctuation in many locales of the C library? */
+static bool
+is_ignored(const PrimaryWeights *w, int code)
+{
+	return compare_chars(w, code, 'z', 'y', 'a') > 0 && compare_chars(w, code, 'a', 'b', 'z') < 0;
 }
 
 /*
- * Finds a character's weight among those that have been learnt.  If no such character is
- * equal, sets *equal to false and returns the number of smaller ones.
+ * Finds a character's weight among those that have been learnt.  If it must be learnt,
+ * sets *equal to false and returns the number of smaller ones.
  */
 static int
 find_weight(const PrimaryWeights *w, int code, bool *equal)
@@ -196,7 +211,9 @@ find_weight(const PrimaryWeights *w, int code, bool *equal)
 	int			from = 0;
 	int			to = w->nlearnt;
 
-	*equal = false;
+	*equal = is_ignored(w, code);
+	if (*equal)
+		return WEIGHT_IGNORED;
 	while (from < to)
 	{
 		int			mid = (from + to) / 2;
@@ -232,7 +249,7 @@ learn_character(PrimaryWeights *w, int code)
 		w->learnt[weight] = code;
 		w->nlearnt++;
 		for (int other = 0; other < WEIGHTED_CHARS; other++)
-			w->weights[other] += w->weights[other] > weight && w->weights[other] != WEIGHT_LAST;
+			w->weights[other] += w->weights[other] > weight && w->weights[other] < WEIGHT_IGNORED;
 		weight++;
 	}
 	w->weights[code] = weight;
@@ -306,14 +323,15 @@ weight_of(PrimaryWeights *w, int code)
 	return w->weights[code];
 }
 
-/* The weights of the first eight characters of a string. */
+/* The weights of a string's first eight characters that are not ignored. */
 static uint64
 weights_key(PrimaryWeights *w, const char *p, size_t len)
 {
 	const char *end = p + len;
 	uint64		key = 0;
+	int			shift = 56;
 
-	for (int shift = 56; shift >= 0 && p < end; shift -= 8)
+	while (shift >= 0 && p < end)
 	{
 		uint8		c = (uint8) *p;
 		uint8		weight;
@@ -325,7 +343,10 @@ weights_key(PrimaryWeights *w, const char *p, size_t len)
 		}
 		else
 			weight = weight_of(w, next_character(&p, end));
+		if (weight == WEIGHT_IGNORED)
+			continue;
 		key |= (uint64) weight << shift;
+		shift -= 8;
 	}
 	return key;
 }
@@ -360,8 +381,8 @@ find_collation(TieBreak *tb, TieColumn *col)
 	if (key->kind != KEY_COMPARED || (collation->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
 		return collation;
 	collation->by_weights = key_sorts_by_letters(key);
-	collation->abbreviates = abbreviated_kind(key) == KEY_ABBREVIATED;
 	name = strings ? collation_libc_locale(key->collation) : NULL;
+	collation->only_compared = name == NULL && abbreviated_kind(key) != KEY_ABBREVIATED;
 	if (name == NULL)
 		return collation;
 	collation->locale = newlocale(LC_COLLATE_MASK | LC_CTYPE_MASK, name, (locale_t) 0);
@@ -377,7 +398,7 @@ presort_key(const TieCollation *collation, KeyString s, size_t at)
 	char		to[XFRM_ROOM];
 	size_t		len = Min(s.len - at, XFRM_SOURCE);
 
-	if (collation->weights != NULL)
+	if (collation->use_weights)
 		return weights_key(collation->weights, s.p + at, s.len - at);
 	memcpy(from, s.p + at, len);
 	from[len] = '\0';
@@ -447,12 +468,9 @@ presort_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int npr
 		 * the next keys would be equal again: the strings differ in what the
 		 * keys leave out
 		 */
-		if (collation->weights != NULL)
-		{
-			if (n > collation->compared_left)
-				return false;
-			collation->compared_left -= n;
-		}
+		if (n > collation->compared_left)
+			return false;
+		collation->compared_left -= n;
 		tie_comparator_sort(tb, col, recs, n);
 		return true;
 	}
@@ -487,7 +505,8 @@ weights_presort_well(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t
 
 	for (size_t i = 0; i < nsample; i++)
 	{
-		sample[i] = recs[n / nsample * i];
+		/* of each piece of equal length a string at a random place: rows of a table may alternate */
+		sample[i] = recs[n * i / nsample + murmurhash32(i) % (n / nsample)];
 		if (string_is_toasted(collation->kind, (Datum) sample[i].key))
 			return false;
 		CHECK_FOR_INTERRUPTS();
@@ -503,6 +522,26 @@ weights_presort_well(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t
 	return wrong <= nsample / 32;
 }
 
+/* Counts n strings more; decides from time to time whether weights are used. */
+static void
+sample_weights(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t n)
+{
+	TieCollation *collation = col->collation;
+
+	collation->rows_since += n;
+	if (collation->rows_since < collation->next_sample)
+		return;
+	if (collation->weights == NULL)
+		collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
+	collation->use_weights = true;
+	collation->use_weights = weights_presort_well(tb, col, recs, n);
+	collation->rows_since = 0;
+	collation->next_sample = collation->use_weights ? WEIGHTS_MIN_ROWS : 2 * collation->next_sample;
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: primary weights presort a group of %zu strings %s", n,
+							 collation->use_weights ? "well" : "badly")));
+}
+
 bool
 tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
@@ -514,28 +553,18 @@ tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		col->collation = find_collation(tb, col);
 	collation = col->collation;
 	if (collation->by_weights)
-	{
-		collation->rows_since += n;
-		if (collation->rows_since >= collation->next_sample)
-		{
-			if (collation->weights == NULL)
-				collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
-			collation->sample_sorted = weights_presort_well(tb, col, recs, n);
-			collation->rows_since = 0;
-			collation->next_sample = collation->sample_sorted ? WEIGHTS_MIN_ROWS : 2 * collation->next_sample;
-			ereport(DEBUG1,
-					(errmsg_internal("gpusort: primary weights presort a group of %zu strings %s", n,
-									 collation->sample_sorted ? "well" : "badly")));
-		}
-		if (!collation->sample_sorted)
-			return false;
-	}
-	else if (collation->locale == (locale_t) 0)
-		return false;
-	/* without abbreviated keys comparing a group is still less work than comparing all strings */
+		sample_weights(tb, col, recs, n);
 	collation->min_rows = PRESORT_MIN_ROWS;
-	collation->compared_left = collation->abbreviates ? n / COMPARED_PART : n;
-	return presort_strings(tb, col, recs, n, 0, 0);
+	if (collation->use_weights)
+	{
+		/* without keys comparing a group is still less work than comparing all strings */
+		collation->compared_left = collation->only_compared ? n : n / COMPARED_PART;
+		if (presort_strings(tb, col, recs, n, 0, 0))
+			return true;
+		collation->use_weights = false;
+	}
+	collation->compared_left = n;
+	return collation->locale != (locale_t) 0 && presort_strings(tb, col, recs, n, 0, 0);
 }
 
 /* ---- Dictionary of values ---- */

@@ -1,4 +1,4 @@
-# primary_weights.pl: sorts by ICU collations and of citext come in the stock Sort's order.
+# primary_weights.pl: sorts by collations with rules and of citext come in the stock Sort's order.
 #
 # gpusort orders such strings by primary weights of their letters first, and then compares them.  Tested are letters
 # whose weights are right, letters whose weights mislead (contractions, ignored characters, numbers by value), and
@@ -6,7 +6,7 @@
 #
 # Strings of citext and of nondeterministic collations may be equal though their letters, and weights, differ.
 #
-# Skipped if the server has no ICU.
+# Skipped if the server has no ICU.  A collation of the C library is tested if the machine has one.
 use strict;
 use warnings;
 
@@ -36,7 +36,7 @@ CREATE TABLE words AS SELECT i,
 	(ARRAY['common, ', '', ''])[1 + i % 3] || word('{c,ch,C,cs,dz,dzs,é,E,æ,aa,å,ll,10,9,-,_,"  ",l,·,日,я,😀}', 1 + i %
 		7) AS odd,
 	(word('{日,本,語,一,二,三,a}', 1 + i % 5)) AS far,
-	word('{a,b,c,D,E,F,g,1}', 1) || word('{日,本,語,一,二,三,四,五,六,七,八,九}', 3 + i % 3) AS behind,
+	word('{a,b,c,D,E,F,g,1}', 1) || word('{日,本,語,一,二,三,四,五,六,七,八,九}', 4) AS behind,
 	CASE i / 3000 WHEN 0 THEN word('{a,b,c,D,é,-}', 6 + i % 5) WHEN 1 THEN word('{а,б,В,г,д,Ё,ж,ъ," "}', 5 + i % 5)
 		WHEN 2 THEN word('{ა,ბ,გ,დ,ე,ვ,ზ}', 6 + i % 3) ELSE word('{क,ख,ग,घ,い,ろ,ハ,α,ω,ά,™,“}', 4 + i % 5) END AS scripts,
 	word('{a,b,B,ä}', 3)::char(8) AS few
@@ -55,7 +55,8 @@ SQL
 $tables =~ s/SEED/rand/e;
 $node->safe_psql('postgres', $tables);
 
-for my $coll ('en-x-icu', 'hu-x-icu', 'numbers', 'shifted', 'upper', 'loose')
+my ($rules) = grep { $_ eq 'rules' } create_collations($node);
+for my $coll ('en-x-icu', 'hu-x-icu', 'numbers', 'shifted', 'upper', 'loose', $rules // ())
 {
 	for my $col ('plain', 'odd', 'far', 'behind', 'scripts', 'few')
 	{
@@ -96,10 +97,15 @@ for (
 		or diag $log;
 }
 
-my (undef, undef, $log) = $node->psql('postgres', 'SET client_min_messages = debug1; '
-	. 'SELECT count(*) FROM (SELECT i FROM words WHERE plain IS NOT NULL ORDER BY plain COLLATE loose OFFSET 0) x');
-like($log, qr/weights presort a group of 12000 strings well/,
-	'a nondeterministic collation: weights presort the strings');
+# the C library ignores spaces and punctuation, until all letters are equal
+for (['plain', 'loose', 'well'], ['plain', 'shifted', 'well'], ['behind', 'loose', 'badly'],
+	$rules ? ['plain', $rules, 'well'] : ())
+{
+	my ($col, $coll, $how) = @$_;
+	my (undef, undef, $log) = $node->psql('postgres', 'SET client_min_messages = debug1; '
+		. "SELECT count(*) FROM (SELECT i FROM words WHERE plain IS NOT NULL ORDER BY $col COLLATE $coll OFFSET 0) x");
+	like($log, qr/weights presort a group of 12000 strings $how/, "$col, $coll: weights presort the strings $how");
+}
 
 # citext: some equal strings have other weights, as the sign of kelvin and k
 SKIP:
@@ -151,12 +157,14 @@ SQL
 	$node->safe_psql('postgres', 'CREATE SEQUENCE calls; CREATE OR REPLACE FUNCTION citext_cmp(citext, citext) '
 		. 'RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN '
 		. q(PERFORM nextval('calls'); RETURN bttextcmp(lower($1::text), lower($2::text)); END $$));
-	for (['Cyrillic', '{а,б,в,г,д,е,ж,з,и,й,к,л,м,н,о,п,р,с,т,у,ф,х,ц,ч,ш,щ,ы,ь,э,ю,я}'],
-		['Georgian', '{ა,ბ,გ,დ,ე,ვ,ზ,თ,ი,კ,ლ,მ,ნ,ო,პ,ჟ,რ,ს,ტ}'])
+	my $cyrillic = q(word('{а,б,в,г,д,е,ж,з,и,й,к,л,м,н,о,п,р,с,т,у,ф,х,ц,ч,ш,щ,ы,ь,э,ю,я}', 8));
+	for (['Cyrillic', $cyrillic], ['Georgian', q(word('{ა,ბ,გ,დ,ე,ვ,ზ,თ,ი,კ,ლ,მ,ნ,ო,პ,ჟ,რ,ს,ტ}', 8))],
+		# a sample of equal distances would see one of the scripts only
+		['alternating', "CASE i % 19 WHEN 1 THEN word('{a,b,c,d,e,f,g,h}', 8) ELSE $cyrillic END"])
 	{
-		my ($script, $characters) = @$_;
+		my ($script, $string) = @$_;
 		my $calls = $node->safe_psql('postgres', "SELECT setval('calls', 1); "
-			. "CREATE TABLE letters AS SELECT word('$characters', 8)::citext s FROM generate_series(1, 5000); "
+			. "CREATE TABLE letters AS SELECT ($string)::citext s FROM generate_series(1, 5000) i; "
 			. "SELECT count(*) FROM (SELECT s FROM letters ORDER BY s OFFSET 0) x; DROP TABLE letters; "
 			. "SELECT last_value FROM calls");
 		$calls =~ s/.*\n//s;

@@ -219,7 +219,7 @@ key_sorts_by_letters(const KeyColumn *key)
 	if (GetDatabaseEncoding() != PG_UTF8)
 		return false;
 	if (key_sorts_strings(key, &kind))
-		return collation_is_icu(key->collation);
+		return true;
 	/* PostgreSQL's own types are of no extension: most columns need no catalog scan */
 	if (!compat_ordering_op(key->sortop, &opfamily, &type, &descending) || type < FirstNormalObjectId ||
 		lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != opfamily)

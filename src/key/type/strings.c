@@ -130,17 +130,6 @@ collation_by_bytes(Oid collation)
 	return by_bytes;
 }
 
-bool
-collation_is_icu(Oid collation)
-{
-	char	   *name;
-	char		provider = provider_of(collation, &name);
-
-	if (name != NULL)
-		pfree(name);
-	return provider == COLLPROVIDER_ICU;
-}
-
 char *
 collation_libc_locale(Oid collation)
 {
