@@ -127,9 +127,13 @@ my @queries = (
 	query('types', 'inet: id, key', 'types', 'SELECT id, h FROM types ORDER BY h', 'SELECT id, h FROM types'),
 	query('types', 'text, ICU en_US: id, key', 'types', 'SELECT id, t FROM types ORDER BY t COLLATE "en-US-x-icu"',
 		'SELECT id, t FROM types'),
+	# if the machine has the locale
+	(map { query('types', 'text, C library, en_US: id, key', 'types',
+		qq(SELECT id, t FROM types ORDER BY t COLLATE "$_"), 'SELECT id, t FROM types')
+	} split ' ', `locale -a | grep -x en_US.utf8`),
 	query('types', 'text, nondeterministic ICU: id, key', 'types', 'SELECT id, t FROM types ORDER BY t COLLATE loose',
 		'SELECT id, t FROM types', before => 'CREATE COLLATION IF NOT EXISTS loose (provider = icu, '
-			. q(locale = 'und-u-ks-level2', deterministic = false))),
+			. q{locale = 'und-u-ks-level2', deterministic = false)}),
 	query('types', 'citext: id, key', 'types', 'SELECT id, t FROM types ORDER BY t::citext', 'SELECT id, t FROM types',
 		before => 'CREATE EXTENSION IF NOT EXISTS citext'),
 	query('types', 'text LIMIT 100', 'w10', 'SELECT * FROM w10 ORDER BY a LIMIT 100', 'SELECT * FROM w10'),

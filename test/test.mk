@@ -18,7 +18,7 @@ REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text typ
 
 # Unit tests: a target for each, which fails if the test fails.  unit-run-NAME
 # makes target NAME and prints "ok NAME" or "not ok NAME".
-STYLE_CHECKS = arrows-check columns-check words-check whitespace-check docs-check
+STYLE_CHECKS = arrows-check columns-check words-check whitespace-check docs-check bench-check
 UNIT_CHECKS = $(STYLE_CHECKS) version-check headers-check normkey-check normkey-check-asan \
 	kernel-check kernel-check-asan delta-check delta-check-asan key-delta-check key-delta-check-asan
 # unit tests that take seconds
@@ -62,6 +62,11 @@ whitespace-check:
 # the documentation against the sources
 docs-check:
 	test/docs-check
+
+# the benchmarks' Perl, which no test runs
+bench-check:
+	! for f in bench/*.p[lm] $$(grep -ls '^#!/usr/bin/perl' bench/*); do perl -Ibench -c $$f 2>&1; done | \
+		grep -v 'syntax OK$$'
 
 # what make says without the server's headers
 headers-check:

@@ -331,6 +331,22 @@ weights_key(PrimaryWeights *w, const char *p, size_t len)
 	uint64		key = 0;
 	int			shift = 56;
 
+	if (len >= sizeof(key))
+	{
+		bool		simple = true;	/* ASCII, and none is ignored */
+
+		for (int i = 0; i < (int) sizeof(key); i++)
+		{
+			uint8		c = (uint8) p[i];
+			uint8		weight = w->weights[c];
+
+			simple &= c < ASCII_CHARS && weight != WEIGHT_IGNORED;
+			key = key << 8 | weight;
+		}
+		if (simple)
+			return key;
+		key = 0;
+	}
 	while (shift >= 0 && p < end)
 	{
 		uint8		c = (uint8) *p;
