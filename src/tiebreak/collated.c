@@ -56,9 +56,10 @@
 
 /*
  * Learning primary weights takes as long as some thousand comparisons.  So this number
- * of strings, of all calls together, comes first.  After each further such number a
- * sample decides again whether primary weights presort well; if they do not, after twice
- * as many strings as before.
+ * of strings, of all calls together, comes first; half of it where the strings have
+ * strxfrm keys, and a quarter where they have no keys, because weights save more there.
+ * After each further such number a sample decides again whether primary weights presort
+ * well; if they do not, after twice as many strings as before.
  */
 #define WEIGHTS_MIN_ROWS	4096
 
@@ -388,7 +389,6 @@ find_collation(TieBreak *tb, TieColumn *col)
 	bool		strings;
 	char	   *name;
 
-	collation->next_sample = WEIGHTS_MIN_ROWS;
 	collation->callback.func = free_locale;
 	collation->callback.arg = collation;
 	MemoryContextRegisterResetCallback(tb->cxt, &collation->callback);
@@ -399,6 +399,7 @@ find_collation(TieBreak *tb, TieColumn *col)
 	collation->by_weights = key_sorts_by_letters(key);
 	name = strings ? collation_libc_locale(key->collation) : NULL;
 	collation->only_compared = name == NULL && abbreviated_kind(key) != KEY_ABBREVIATED;
+	collation->next_sample = WEIGHTS_MIN_ROWS / (collation->only_compared ? 4 : name != NULL ? 2 : 1);
 	if (name == NULL)
 		return collation;
 	collation->locale = newlocale(LC_COLLATE_MASK | LC_CTYPE_MASK, name, (locale_t) 0);
