@@ -9,15 +9,15 @@
  * strings share.  Strings with equal words are presorted again by the characters after
  * their own common prefix.
  *
- * The words are primary weights of characters, because ICU and strxfrm() make a key of a
- * string more slowly than they compare two strings, and citext has no keys.  The order of
- * single characters is learnt by comparing them: ASCII first, then the characters of
- * samples of the strings.
- * Characters that differ in case or accents only have the same primary weight.
- * Contractions, ignored characters and numeric order make weights that are wrong, which
- * the comparison of neighbours detects.  Strings of citext and of collations that are
- * not deterministic may be equal though their bytes differ, even if their weights do.
- * So neighbours that are equal must be in the order of their rids, too.
+ * The words are primary weights of characters, because ICU and the C library make a key
+ * of a string more slowly than they compare two strings, and citext has no keys.  The
+ * order of single characters is learnt by comparing them: ASCII first, then the
+ * characters of samples of the strings.  Characters that differ in case or accents only
+ * have the same primary weight.  Contractions and numeric order make weights that are
+ * wrong, which the comparison of neighbours detects.  Strings of citext and of
+ * collations that are not deterministic may be equal though their bytes differ, even if
+ * their weights do.  So neighbours that are equal must be in the order of their rids,
+ * too.
  *
  * If weights presort a sample badly, the words of a collation of the C library are the
  * first bytes of the strxfrm key of a few characters (truncated strxfrm key).  PostgreSQL
@@ -32,8 +32,8 @@
  * of probes bounds the time even if the key is known.
  *
  * Memory policy: the state of a collation and a byte for each code point that may be
- * learnt (13 kB) live as long as the sort's node.  A dictionary has at most TABLE_MAX entries and
- * is freed before tie_rank_dictionary() returns.
+ * learnt (13 kB) live as long as the sort's node.  A dictionary has at most TABLE_MAX
+ * entries and is freed before tie_rank_dictionary() returns.
  */
 #include "postgres.h"
 
@@ -75,8 +75,9 @@
 #define WEIGHTED_CHARS	0x3400
 
 /*
- * A weight that is not known yet; that of characters without a primary weight, which are
- * left out; and that of characters that have not been learnt.
+ * Weights of characters without a place: WEIGHT_UNKNOWN until the character occurs,
+ * WEIGHT_IGNORED if the collation has no primary weight for the character, which words
+ * leave out, and WEIGHT_LAST if the character has not been learnt.
  */
 #define WEIGHT_UNKNOWN	0
 #define WEIGHT_IGNORED	254
@@ -203,8 +204,9 @@ is_ignored(const PrimaryWeights *w, int code)
 }
 
 /*
- * Finds a character's weight among those that have been learnt.  If it must be learnt,
- * sets *equal to false and returns the number of smaller ones.
+ * Finds a character's weight: WEIGHT_IGNORED, or the weight of a learnt character that is
+ * equal.  If no learnt character is equal, sets *equal to false and returns the number of
+ * smaller learnt characters.
  */
 static int
 find_weight(const PrimaryWeights *w, int code, bool *equal)
@@ -550,6 +552,7 @@ sample_weights(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t n)
 		return;
 	if (collation->weights == NULL)
 		collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
+	/* the sample is presorted by weights */
 	collation->use_weights = true;
 	collation->use_weights = weights_presort_well(tb, col, recs, n);
 	collation->rows_since = 0;
