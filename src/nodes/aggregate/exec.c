@@ -10,12 +10,10 @@
  *
  * The node contains PostgreSQL's own AggState, which ExecInitAgg() makes of the Agg that
  * this node replaces.  Of it the node uses the transition and final functions, their
- * initial values and memory contexts, the HAVING condition and the projection; a function
- * that asks for its aggregate's context gets an AggState.  The loop over the rows is this
- * node's.  It differs from nodeAgg.c in three ways:
+ * initial values and memory contexts, the HAVING condition and the projection.  The loop over
+ * the rows is this node's.  It differs from nodeAgg.c in three ways:
  *
- * - Transitions of count(), sum(), avg(), min() and max() of common types are done in
- *	 place; others are called directly, without an expression's interpreter.
+ * - Transitions of common types are done in place (nodes/transition).
  * - A row is compared with its group's first row by columns (nodes/base/group_column.c).
  * - The first row of a group is not copied if the sort keeps its rows in memory.
  *
@@ -31,7 +29,6 @@
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "executor/nodeAgg.h"
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/aggregate/ordered_set.h"
@@ -39,51 +36,13 @@
 #include "nodes/base/group_compare.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/sort/sort_node.h"
+#include "nodes/transition/advance.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_agg.h"
 #include "utils/array.h"
-#include "utils/datum.h"
-#include "utils/expandeddatum.h"
-#include "utils/float.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/ruleutils.h"
-
-typedef enum TransitionKind
-{
-	TRANSITION_COUNT_ROWS,
-	TRANSITION_COUNT_VALUES,
-	TRANSITION_ADD_INT4,		/* int8 sum of int4 */
-	TRANSITION_AVG_INT4,		/* number and sum, in an array of two int8 */
-	TRANSITION_ADD_FLOAT8,
-	TRANSITION_MOST_INT,		/* greatest, least of integers, dates and times */
-	TRANSITION_LEAST_INT,
-	TRANSITION_CALL,			/* calls the transition function */
-	TRANSITION_ORDERED_SET,		/* ordered_set.c */
-	TRANSITION_NONE				/* another one passes on the same values */
-} TransitionKind;
-
-/* A transition value and how a row changes it. */
-typedef struct Transition
-{
-	TransitionKind kind;
-	AggStatePerTrans trans;
-	AttrNumber	att;			/* column of the only argument; 0: see args */
-	int			bytes;			/* of the transition value */
-	int			nargs;
-	ExprState **args;
-	ExprState  *filter;			/* NULL: none */
-	int			distinct;		/* order columns that form the value; 0: not DISTINCT */
-
-	/* the current group's state */
-	bool		taken;			/* the row's DISTINCT value was taken before */
-	bool		isnull;			/* of value */
-	bool		unset;			/* value is not set yet */
-	int64		count;
-	int64		sum;
-	float8		fsum;
-	Datum		value;
-} Transition;
 
 typedef struct AggregateState
 {
@@ -116,284 +75,16 @@ typedef struct AggregateState
 } AggregateState;
 
 /* ------------------------------------------------------------------------
- * Transitions
+ * Groups
  * ------------------------------------------------------------------------
  */
 
-/*
- * PostgreSQL's aggregates whose transitions are done in place.  Their initial values are known;
- * an aggregate of a user with the same transition function may have another one.
- */
-static const struct
-{
-	Oid			aggregate;
-	TransitionKind kind;
-}			in_place[] =
-{
-	{F_COUNT_, TRANSITION_COUNT_ROWS},
-	{F_COUNT_ANY, TRANSITION_COUNT_VALUES},
-	{F_SUM_INT4, TRANSITION_ADD_INT4},
-	{F_AVG_INT4, TRANSITION_AVG_INT4},
-	{F_SUM_FLOAT8, TRANSITION_ADD_FLOAT8},
-	{F_MAX_INT2, TRANSITION_MOST_INT},
-	{F_MAX_INT4, TRANSITION_MOST_INT},
-	{F_MAX_INT8, TRANSITION_MOST_INT},
-	{F_MAX_DATE, TRANSITION_MOST_INT},
-	{F_MAX_TIMESTAMP, TRANSITION_MOST_INT},
-	{F_MAX_TIMESTAMPTZ, TRANSITION_MOST_INT},
-	{F_MIN_INT2, TRANSITION_LEAST_INT},
-	{F_MIN_INT4, TRANSITION_LEAST_INT},
-	{F_MIN_INT8, TRANSITION_LEAST_INT},
-	{F_MIN_DATE, TRANSITION_LEAST_INT},
-	{F_MIN_TIMESTAMP, TRANSITION_LEAST_INT},
-	{F_MIN_TIMESTAMPTZ, TRANSITION_LEAST_INT},
-};
-
-/* The number and the sum of avg(int4), as numeric.c lays them out. */
-static int64 *
-avg_state(Datum value)
-{
-	return (int64 *) ARR_DATA_PTR(DatumGetArrayTypeP(value));
-}
-
-static TransitionKind
-transition_kind(const AggStatePerTransData *trans)
-{
-	/* partial values are few */
-	if (DO_AGGSPLIT_COMBINE(trans->aggref->aggsplit))
-		return TRANSITION_CALL;
-	for (int i = 0; i < lengthof(in_place); i++)
-	{
-		TransitionKind kind = in_place[i].kind;
-		const Const *arg;
-
-		if (in_place[i].aggregate != trans->aggref->aggfnoid)
-			continue;
-		if ((kind == TRANSITION_MOST_INT || kind == TRANSITION_LEAST_INT) && !trans->transtypeByVal)
-			return TRANSITION_CALL;
-		if (kind != TRANSITION_COUNT_VALUES)
-			return kind;
-		arg = (const Const *) linitial_node(TargetEntry, trans->aggref->args)->expr;
-		return IsA(arg, Const) && !arg->constisnull ? TRANSITION_COUNT_ROWS : TRANSITION_COUNT_VALUES;
-	}
-	return TRANSITION_CALL;
-}
-
-/* Copies a value to the memory of the group. */
-static Datum
-copy_to_group(const AggregateState *node, const Transition *t, Datum value)
-{
-	MemoryContext old = MemoryContextSwitchTo(node->agg->curaggcontext->ecxt_per_tuple_memory);
-
-	value = datumCopy(value, t->trans->transtypeByVal, t->trans->transtypeLen);
-	MemoryContextSwitchTo(old);
-	return value;
-}
-
-/* Begins a transition of a new group. */
+/* Takes a row's value into the ordered set. */
 static void
-begin_transition(const AggregateState *node, Transition *t)
+take_set_value(AggregateState *node, const Transition *t, const TupleTableSlot *row, int first)
 {
-	const AggStatePerTransData *trans = t->trans;
-
-	t->taken = false;
-	t->isnull = t->unset = trans->initValueIsNull;
-	t->count = t->sum = 0;
-	t->value = (Datum) 0;
-	if (t->kind == TRANSITION_CALL && !t->isnull)
-		t->value = copy_to_group(node, t, trans->initValue);
-}
-
-/* The transition value of a group whose rows were all taken. */
-static Datum
-end_transition(const AggregateState *node, Transition *t)
-{
-	switch (t->kind)
-	{
-		case TRANSITION_COUNT_ROWS:
-		case TRANSITION_COUNT_VALUES:
-			return Int64GetDatum(t->count);
-		case TRANSITION_ADD_INT4:
-			return Int64GetDatum(t->sum);
-		case TRANSITION_AVG_INT4:
-			t->value = copy_to_group(node, t, t->trans->initValue);
-			avg_state(t->value)[0] = t->count;
-			avg_state(t->value)[1] = t->sum;
-			return t->value;
-		case TRANSITION_ADD_FLOAT8:
-			return Float8GetDatum(t->fsum);
-		default:
-			return t->value;
-	}
-}
-
-/*
- * Deserializes the partial value that is the function's argument, as the steps of
- * ExecBuildAggTrans() do.  False: the function is not called for it.
- */
-static bool
-deserialize_argument(AggState *agg, AggStatePerTrans trans)
-{
-	FunctionCallInfo fcinfo = trans->deserialfn_fcinfo;
-	NullableDatum *arg = &trans->transfn_fcinfo->args[1];
-
-	if (arg->isnull && trans->deserialfn.fn_strict)
-		return false;
-	fcinfo->args[0] = *arg;
-	fcinfo->args[1].value = PointerGetDatum(NULL);
-	fcinfo->args[1].isnull = false;
-	fcinfo->isnull = false;
-	agg->curpertrans = trans;
-	arg->value = FunctionCallInvoke(fcinfo);
-	arg->isnull = fcinfo->isnull;
-	return true;
-}
-
-/* Sets the arguments of a row, but the first one.  False: a strict function is not called for them. */
-static bool
-set_arguments(AggregateState *node, Transition *t, const TupleTableSlot *row)
-{
-	AggStatePerTrans trans = t->trans;
-	FunctionCallInfo fcinfo = trans->transfn_fcinfo;
-
-	if (t->att != 0)
-	{
-		fcinfo->args[1].value = row->tts_values[t->att - 1];
-		fcinfo->args[1].isnull = row->tts_isnull[t->att - 1];
-	}
-	else
-	{
-		for (int i = 0; i < t->nargs; i++)
-			fcinfo->args[i + 1].value = ExecEvalExpr(t->args[i], node->agg->tmpcontext, &fcinfo->args[i + 1].isnull);
-	}
-	if (OidIsValid(trans->deserialfn_oid) && !deserialize_argument(node->agg, trans))
-		return false;
-	for (int i = 1; i <= t->nargs && trans->transfn.fn_strict; i++)
-	{
-		if (fcinfo->args[i].isnull)
-			return false;
-	}
-	return true;
-}
-
-/* Calls the transition function for a row, as advance_transition_function() does. */
-static pg_noinline void
-call_transition(AggregateState *node, Transition *t, const TupleTableSlot *row)
-{
-	AggState   *agg = node->agg;
-	AggStatePerTrans trans = t->trans;
-	FunctionCallInfo fcinfo = trans->transfn_fcinfo;
-	MemoryContext old = MemoryContextSwitchTo(agg->tmpcontext->ecxt_per_tuple_memory);
-	bool		strict = trans->transfn.fn_strict;
-	bool		call = set_arguments(node, t, row);
-	Datum		value;
-
-	if (call && strict && t->unset)
-	{
-		t->value = copy_to_group(node, t, fcinfo->args[1].value);
-		t->isnull = t->unset = call = false;
-	}
-	if (!call || (strict && t->isnull))
-	{
-		MemoryContextSwitchTo(old);
-		return;
-	}
-	agg->curpertrans = trans;
-	fcinfo->args[0].value = t->value;
-	fcinfo->args[0].isnull = t->isnull;
-	fcinfo->isnull = false;
-	value = FunctionCallInvoke(fcinfo);
-	agg->curpertrans = NULL;
-
-	/* a value that an expanded object in the group's memory holds stays there */
-	if (!trans->transtypeByVal && DatumGetPointer(value) != DatumGetPointer(t->value))
-	{
-		MemoryContext group = agg->curaggcontext->ecxt_per_tuple_memory;
-
-		if (fcinfo->isnull)
-			value = (Datum) 0;
-		else if (!DatumIsReadWriteExpandedObject(value, false, trans->transtypeLen) ||
-				 MemoryContextGetParent(DatumGetEOHP(value)->eoh_context) != group)
-			value = copy_to_group(node, t, value);
-		if (!t->isnull)
-		{
-			if (DatumIsReadWriteExpandedObject(t->value, false, trans->transtypeLen))
-				DeleteExpandedObject(t->value);
-			else
-				pfree(DatumGetPointer(t->value));
-		}
-	}
-	t->value = value;
-	t->isnull = fcinfo->isnull;
-	t->unset = false;
-	MemoryContextSwitchTo(old);
-}
-
-/* Advances a transition by a row. */
-static pg_attribute_always_inline void
-advance(AggregateState *node, Transition *t, const TupleTableSlot *row, int first)
-{
-	Datum		value = 0;
-	int64		integer;
-
-	if (t->kind == TRANSITION_CALL)
-	{
-		call_transition(node, t, row);
-		return;
-	}
-	if (t->kind == TRANSITION_COUNT_ROWS)
-	{
-		t->count++;
-		return;
-	}
-	if (t->kind == TRANSITION_NONE)
-		return;
-	if (likely(t->att != 0))
-	{
-		if (row->tts_isnull[t->att - 1])
-			return;
-		value = row->tts_values[t->att - 1];
-	}
-	else
-	{
-		bool		isnull;
-
-		value = ExecEvalExprSwitchContext(t->args[0], node->agg->tmpcontext, &isnull);
-		if (isnull)
-			return;
-	}
-	switch (t->kind)
-	{
-		case TRANSITION_COUNT_VALUES:
-			t->count++;
-			break;
-		case TRANSITION_ADD_INT4:
-			t->sum += DatumGetInt32(value);
-			break;
-		case TRANSITION_AVG_INT4:
-			t->count++;
-			t->sum += DatumGetInt32(value);
-			break;
-		case TRANSITION_ADD_FLOAT8:
-			t->fsum = t->unset ? DatumGetFloat8(value) : float8_pl(t->fsum, DatumGetFloat8(value));
-			break;
-		case TRANSITION_MOST_INT:
-			integer = integer_of_datum(value, t->bytes);
-			if (t->unset || integer > (int64) t->value)
-				t->value = (Datum) integer;
-			break;
-		case TRANSITION_LEAST_INT:
-			integer = integer_of_datum(value, t->bytes);
-			if (t->unset || integer < (int64) t->value)
-				t->value = (Datum) integer;
-			break;
-		case TRANSITION_ORDERED_SET:
-			ordered_set_add(node->set, value, first < 1);
-			break;
-		default:
-			break;
-	}
-	t->isnull = t->unset = false;
+	if (t->kind == TRANSITION_ORDERED_SET && !row->tts_isnull[t->att - 1])
+		ordered_set_add(node->set, row->tts_values[t->att - 1], first < 1);
 }
 
 /* Takes a row into the group.  first: the first order column that differs from the row before. */
@@ -419,14 +110,12 @@ take_row(AggregateState *node, TupleTableSlot *row, int first)
 		if (unlikely(t->filter != NULL) && !ExecQual(t->filter, node->agg->tmpcontext))
 			continue;
 		t->taken = true;
-		advance(node, t, row, first);
+		if (unlikely(t->kind >= TRANSITION_ORDERED_SET))
+			take_set_value(node, t, row, first);
+		else
+			transition_advance(node->agg, t, row);
 	}
 }
-
-/* ------------------------------------------------------------------------
- * Groups
- * ------------------------------------------------------------------------
- */
 
 /* Asks the child for its next row. */
 static pg_noinline TupleTableSlot *
@@ -600,27 +289,7 @@ take_wanted_values(AggregateState *node, TupleTableSlot *row, uint64 rows)
 		elog(ERROR, "gpusort: a sort returned fewer rows than it had taken");
 }
 
-/* The partial value of a group, as finalize_partialaggregate() returns it. */
-static Datum
-partial_value(Transition *t, Datum value, bool *isnull)
-{
-	AggStatePerTrans trans = t->trans;
-	FunctionCallInfo fcinfo = trans->serialfn_fcinfo;
-
-	*isnull = t->isnull;
-	if (!OidIsValid(trans->serialfn_oid))
-		return value;
-	if (t->isnull && trans->serialfn.fn_strict)
-		return (Datum) 0;
-	fcinfo->args[0].value = value;
-	fcinfo->args[0].isnull = t->isnull;
-	fcinfo->isnull = false;
-	value = FunctionCallInvoke(fcinfo);
-	*isnull = fcinfo->isnull;
-	return value;
-}
-
-/* Computes the final values, as finalize_aggregate() does. */
+/* Computes the final values of a group. */
 static void
 finalize(AggregateState *node)
 {
@@ -628,51 +297,14 @@ finalize(AggregateState *node)
 	ExprContext *econtext = agg->ss.ps.ps_ExprContext;
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 
-	for (int i = 0; i < node->ntransitions; i++)
-		node->transitions[i].value = end_transition(node, &node->transitions[i]);
 	for (int i = 0; i < agg->numaggs; i++)
 	{
 		AggStatePerAgg peragg = &agg->peragg[i];
-		Transition *t = &node->transitions[peragg->transno];
-		Datum		value;
+		bool	   *isnull = &econtext->ecxt_aggnulls[i];
 
-		if (peragg->aggref->aggkind == AGGKIND_ORDERED_SET)
-		{
-			econtext->ecxt_aggvalues[i] = ordered_set_result(node->set, i, econtext, &econtext->ecxt_aggnulls[i]);
-			continue;
-		}
-		value = MakeExpandedObjectReadOnly(t->value, t->isnull, t->trans->transtypeLen);
-		econtext->ecxt_aggnulls[i] = t->isnull;
-		if (DO_AGGSPLIT_SKIPFINAL(agg->aggsplit))
-			value = partial_value(t, value, &econtext->ecxt_aggnulls[i]);
-		else if (OidIsValid(peragg->finalfn_oid))
-		{
-			LOCAL_FCINFO(fcinfo, FUNC_MAX_ARGS);
-			bool		anynull = t->isnull || peragg->numFinalArgs > 1;
-
-			InitFunctionCallInfoData(*fcinfo, &peragg->finalfn, peragg->numFinalArgs, t->trans->aggCollation,
-									 (Node *) agg, NULL);
-			fcinfo->args[0].value = value;
-			fcinfo->args[0].isnull = t->isnull;
-			for (int arg = 1; arg < peragg->numFinalArgs; arg++)
-			{
-				fcinfo->args[arg].value = (Datum) 0;
-				fcinfo->args[arg].isnull = true;
-			}
-			if (fcinfo->flinfo->fn_strict && anynull)
-			{
-				value = (Datum) 0;
-				econtext->ecxt_aggnulls[i] = true;
-			}
-			else
-			{
-				agg->curperagg = peragg;
-				value = FunctionCallInvoke(fcinfo);
-				econtext->ecxt_aggnulls[i] = fcinfo->isnull;
-				agg->curperagg = NULL;
-			}
-		}
-		econtext->ecxt_aggvalues[i] = value;
+		econtext->ecxt_aggvalues[i] = peragg->aggref->aggkind == AGGKIND_ORDERED_SET ?
+			ordered_set_result(node->set, i, econtext, isnull) :
+			transition_result(agg, i, &node->transitions[peragg->transno], isnull);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -713,7 +345,7 @@ take_values(AggregateState *node, TupleTableSlot *row)
 	ResetExprContext(econtext);
 	ReScanExprContext(node->agg->aggcontexts[0]);
 	for (int i = 0; i < node->ntransitions; i++)
-		begin_transition(node, &node->transitions[i]);
+		transition_begin(node->agg, &node->transitions[i]);
 	if (row != NULL && count_is_known(node, &rows))
 	{
 		take_wanted_values(node, row, rows);
@@ -782,40 +414,17 @@ use_column(AggregateState *node, AttrNumber attno)
 static void
 init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
 {
-	Aggref	   *aggref = trans->aggref;
-
-	t->trans = trans;
-	t->bytes = trans->transtypeLen;
-	t->nargs = trans->numTransInputs;
-	t->distinct = aggregate_distinct_columns(aggref);
-	if (aggref->aggfilter != NULL)
-	{
-		t->filter = ExecInitQual(list_make1(aggref->aggfilter), &node->agg->ss.ps);
-		node->evaluates = true;
-	}
-	if (aggref->aggkind == AGGKIND_ORDERED_SET)
+	node->evaluates |= transition_init(node->agg, t, trans);
+	t->distinct = aggregate_distinct_columns(trans->aggref);
+	if (t->kind == TRANSITION_ORDERED_SET)
 	{
 		/* calls with and without a cast have transitions of their own */
-		t->kind = node->set_attno == 0 ? TRANSITION_ORDERED_SET : TRANSITION_NONE;
+		if (node->set_attno != 0)
+			t->kind = TRANSITION_NONE;
 		t->att = node->set_attno = node->format.order[0].attno;
 		return;
 	}
-	t->kind = transition_kind(trans);
-	node->evaluates |= t->kind == TRANSITION_CALL;
-	if (t->nargs == 1)
-	{
-		Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
-
-		if (IsA(arg, Var))
-			t->att = ((Var *) arg)->varattno;
-	}
 	use_column(node, t->att);
-	if (t->att != 0 || t->kind == TRANSITION_COUNT_ROWS)
-		return;
-	node->evaluates = true;
-	t->args = palloc(t->nargs * sizeof(ExprState *));
-	for (int i = 0; i < t->nargs; i++)
-		t->args[i] = ExecInitExpr(list_nth_node(TargetEntry, aggref->args, i)->expr, &node->agg->ss.ps);
 }
 
 /* The columns that are compared: those of groups, then those by which a DISTINCT or mode() has its input. */
