@@ -140,6 +140,20 @@ my @queries = (
 	query('types', 'rank() OVER (PARTITION BY text ORDER BY timestamptz)', 'w10',
 		'SELECT rank() OVER (PARTITION BY b ORDER BY c) FROM w10', 'SELECT b, c FROM w10'),
 
+	(map { query('windows', $_->[0], 'w10', "SELECT id, $_->[1] FROM w10" . ($_->[2] // ''),
+		'SELECT id, b, c, m, k FROM w10') } (
+		[ 'lag() OVER (ORDER BY float8)', 'lag(id) OVER (ORDER BY k)' ],
+		[ 'lag() OVER (PARTITION BY text ORDER BY timestamptz)', 'm - lag(m) OVER (PARTITION BY b ORDER BY c)' ],
+		[ 'lead() OVER (PARTITION BY text ORDER BY timestamptz)', 'lead(c) OVER (PARTITION BY b ORDER BY c) - c' ],
+		[ 'first_value() OVER (PARTITION BY text ORDER BY timestamptz)',
+			'first_value(m) OVER (PARTITION BY b ORDER BY c)' ],
+		[ 'sum(numeric) OVER (PARTITION BY text ORDER BY timestamptz)', 'sum(m) OVER (PARTITION BY b ORDER BY c)' ],
+		[ 'sum(float8) OVER (ORDER BY timestamptz)', 'sum(k) OVER (ORDER BY c)' ],
+		[ 'the same, ROWS', 'sum(k) OVER (ORDER BY c ROWS UNBOUNDED PRECEDING)' ],
+		[ 'avg(float8) OVER (PARTITION BY text)', 'k / avg(k) OVER (PARTITION BY b)' ],
+		[ 'count(float8), max(timestamptz) OVER (ORDER BY text)', 'count(k) OVER w, max(c) OVER w',
+			' WINDOW w AS (ORDER BY b)' ])),
+
 	query('memory', '(int4 k, int8) BY k, work_mem 4 MB', 't10', 'SELECT * FROM t10 ORDER BY k', 'SELECT * FROM t10',
 		set => "work_mem = '4MB'"),
 	query('memory', 'wide BY k, work_mem 4 MB', 'w10', 'SELECT * FROM w10 ORDER BY k', 'SELECT * FROM w10',

@@ -11,7 +11,7 @@ INSERT INTO plan_v SELECT (mix(i) % 100)::int, mix(i * 3) % 50 FROM generate_ser
 ANALYZE plan_v;
 
 -- WindowAgg: from 18 on EXPLAIN prints the window
-EXPLAIN (COSTS OFF) SELECT sum(a) OVER (PARTITION BY b) FROM plan_v;
+EXPLAIN (COSTS OFF) SELECT array_agg(a) OVER (PARTITION BY b) FROM plan_v;
 -- set operations: UNION sorts each side from 17 on, INTERSECT and EXCEPT from 18 on
 EXPLAIN (COSTS OFF) SELECT a FROM plan_v INTERSECT SELECT b::int FROM plan_v;
 EXPLAIN (COSTS OFF) SELECT a FROM plan_v UNION SELECT b::int FROM plan_v;

@@ -157,6 +157,91 @@ ORDER BY n;
 RESET work_mem;
 DROP TABLE following;
 
+-- Values of other rows, and aggregates of the rows from the partition's first on.
+CREATE TABLE of_rows (n serial, query text);
+INSERT INTO of_rows (query) VALUES
+	('SELECT id, lag(id) OVER w, lag(t, 2) OVER w, lag(n, 3, -1) OVER w, lag(long, 0) OVER w, lag(c, 64) OVER w FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY j)'),
+	('SELECT id, lead(id) OVER w, lead(t, 2) OVER w, lead(n, 3, -1) OVER w, lead(long, 0) OVER w, lead(c, 64) OVER w
+		FROM win WINDOW w AS (PARTITION BY k ORDER BY j)'),
+	('SELECT lag(a, 5) OVER w, lead(u, 5) OVER w, lag(f, 2, NULL) OVER w, lead(j, 2, NULL) OVER w FROM win
+		WINDOW w AS (ORDER BY t)'),
+	('SELECT t, first_value(id) OVER w, first_value(t) OVER w, first_value(long) OVER w FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY t DESC)'),
+	('SELECT k, sum(k) OVER w, sum(n) OVER w, avg(f) OVER w, min(t) OVER w, max(c) OVER w, count(t) OVER w,
+		bool_and(j > 0) OVER w, string_agg(t, t) OVER w FROM win WINDOW w AS (PARTITION BY j ORDER BY k)'),
+	('SELECT k, avg(k) OVER w, sum(j) OVER w, max(k) OVER w, min(j) OVER w, min(f) OVER w, stddev(n) OVER w FROM win
+		WINDOW w AS (PARTITION BY j ORDER BY k, t ROWS UNBOUNDED PRECEDING)'),
+	('SELECT k, avg(k) OVER w, sum(f) OVER w, max(long) OVER w FROM win WINDOW w AS (PARTITION BY j ORDER BY k
+		RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) ORDER BY j, k'),
+	('SELECT k, sum(k * 2 + j) OVER w, count(*) FILTER (WHERE n > 1) OVER w, sum(k) FILTER (WHERE t > ''b'') OVER w FROM
+		win WINDOW w AS (PARTITION BY j ORDER BY k GROUPS UNBOUNDED PRECEDING)'),
+	('SELECT j, sum(k) OVER (PARTITION BY j), max(t) OVER (PARTITION BY j), avg(n) OVER (PARTITION BY j) FROM win'),
+	('SELECT sum(k) OVER (ORDER BY t), count(f) OVER (ORDER BY t), lag(k) OVER (ORDER BY t) FROM win'),
+	-- beside functions that need the partition or the peer group
+	('SELECT k, sum(k) OVER w, cume_dist() OVER w, rank() OVER w, lag(t) OVER w, count(*) OVER w FROM win
+		WINDOW w AS (PARTITION BY j ORDER BY k)'),
+	('SELECT k, lead(t) OVER w, lead(t, 3) OVER w, max(t) OVER w, ntile(3) OVER w FROM win
+		WINDOW w AS (PARTITION BY j ORDER BY k)'),
+	-- keys without rows
+	('SELECT k, j, lag(j) OVER w, lead(k) OVER w, first_value(j) OVER w, sum(j) OVER w FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY j)'),
+	-- a partition for each row, and no row
+	('SELECT id, sum(n) OVER (PARTITION BY id), lag(t) OVER (PARTITION BY id), lead(t, 1, ''none'')
+		OVER (PARTITION BY id) FROM win'),
+	('SELECT sum(n) OVER (PARTITION BY k), lead(t) OVER (PARTITION BY k) FROM win WHERE k < 0'),
+	-- run conditions, LIMIT, several windows
+	('SELECT * FROM (SELECT k, row_number() OVER w AS n, sum(k) OVER w, lag(t) OVER w, lead(t) OVER w FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY t, j)) s WHERE n <= 3'),
+	('SELECT * FROM (SELECT k, row_number() OVER w AS n, max(t) OVER w, lag(t) OVER w, sum(k) OVER (PARTITION BY k) FROM
+		win WINDOW w AS (PARTITION BY k ORDER BY t, j)) s WHERE n <= 3'),
+	('SELECT k, sum(k) OVER (ORDER BY k), lag(k) OVER (ORDER BY k) FROM win LIMIT 300'),
+	('SELECT k, sum(j) OVER (PARTITION BY k ORDER BY j), max(t) OVER (PARTITION BY k), lag(f) OVER (PARTITION BY k
+		ORDER BY j, t) FROM win ORDER BY k, j, t'),
+	-- rescans
+	('SELECT g, s.* FROM generate_series(0, 3) g, LATERAL (SELECT id, sum(n) OVER w, lag(t) OVER w, lead(t) OVER w
+		FROM win WHERE k = g WINDOW w AS (PARTITION BY j ORDER BY t) ORDER BY j, t, id OFFSET 0) s');
+SELECT c.nodes, c.rows, c.result, executed_window(query)->>'Following Rows' AS following, query
+FROM of_rows, check_window(query) c
+ORDER BY n;
+SET work_mem = '64kB';
+SELECT c.nodes, c.rows, c.result, executed_window(query)->>'Following Rows' AS following, n
+FROM (SELECT n, replace(query, 'win', 'more') FROM of_rows WHERE query !~ 'id|generate_series') f (n, query),
+	check_window(query) c
+ORDER BY n;
+RESET work_mem;
+DROP TABLE of_rows;
+-- rows behind the last one that is returned are not aggregated, nor is their error raised
+SELECT * FROM (SELECT id, sum(1 / (id - 9)) OVER (ORDER BY id) FROM win) s LIMIT 5;
+SELECT * FROM (SELECT id, sum(1 / (id - 5)) OVER (ORDER BY id) FROM win) s LIMIT 5;
+SELECT * FROM (SELECT id, sum(1e308::float8) OVER (ORDER BY id) FROM win) s LIMIT 1;
+SELECT * FROM (SELECT id, sum(1e308::float8) OVER (ORDER BY id) FROM win) s LIMIT 2;
+
+-- Rows that come in order from an index, and rows without an order.
+CREATE INDEX win_k_j ON win (k, j);
+CREATE INDEX win_id ON win (id);
+SET enable_sort = off;
+SET enable_seqscan = off;
+CREATE FUNCTION window_child(query text) RETURNS text LANGUAGE sql AS $$
+SELECT executed_window(query)->'Plans'->0->>'Node Type' $$;
+SELECT window_child(query) AS child, c.nodes, c.rows, c.result, executed_window(query)->>'Following Rows' AS following,
+	query
+FROM unnest(ARRAY[
+	'SELECT k, j, t, lag(t) OVER w, sum(j) OVER w, rank() OVER w FROM win WINDOW w AS (PARTITION BY k ORDER BY j)',
+	'SELECT k, lead(t) OVER w, ntile(3) OVER w, first_value(long) OVER w FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY j)',
+	'SELECT k, row_number() OVER w, lag(k) OVER w, sum(id) OVER (PARTITION BY k) FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY j)',
+	'SELECT * FROM (SELECT id, t, row_number() OVER w AS n, lag(t) OVER w FROM win WINDOW w AS (ORDER BY id)) s
+		WHERE n <= 3',
+	'SELECT id, sum(k) OVER (), lag(id) OVER (), row_number() OVER () FROM win WHERE id BETWEEN 100 AND 400'])
+	WITH ORDINALITY AS u (query, n), check_window(query) c
+ORDER BY n;
+RESET enable_sort;
+RESET enable_seqscan;
+DROP INDEX win_k_j, win_id;
+DROP FUNCTION window_child;
+
 -- A run condition: the rows of a partition behind the first ones are not read, in memory and in a merge.
 CREATE FUNCTION sort_returns_less(query text) RETURNS bool LANGUAGE sql AS $$
 SELECT (executed_sort(query)->>'Actual Rows')::numeric < 3000 $$;
@@ -177,11 +262,13 @@ FROM unnest(ARRAY[
 ORDER BY n;
 RESET work_mem;
 
--- several windows: adjacent WindowAgg nodes above the sort are replaced, from the lowest
+-- several windows
 SELECT c.nodes, c.rows, c.result, q
 FROM unnest(ARRAY[
 	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), rank() OVER (PARTITION BY k) FROM win ORDER BY k, id',
 	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), sum(id) OVER (PARTITION BY k) FROM win
+		ORDER BY k, id',
+	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), last_value(id) OVER (PARTITION BY k) FROM win
 		ORDER BY k, id',
 	'SELECT id, rank() OVER (ORDER BY j, id), rank() OVER (PARTITION BY k ORDER BY t, id) FROM win ORDER BY id',
 	'SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) rn, dense_rank() OVER (PARTITION BY k
@@ -190,19 +277,33 @@ FROM unnest(ARRAY[
 ORDER BY n;
 
 -- not replaced
+CREATE AGGREGATE win_most (int) (sfunc = int4larger, stype = int);
 SELECT c.nodes, c.rows, c.result, q
 FROM unnest(ARRAY[
 	'SELECT id, ntile(k + 1) OVER (ORDER BY id) FROM win WHERE k >= 0',
 	'SELECT id, ntile(NULL) OVER (ORDER BY id) FROM win',
-	'SELECT id, rank() OVER w, sum(id) OVER w FROM win WINDOW w AS (ORDER BY id)',
 	'SELECT id, count(*) OVER (PARTITION BY k ORDER BY j RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
 		FROM win ORDER BY id',
 	'SELECT id, count(*) OVER (PARTITION BY k ORDER BY j GROUPS UNBOUNDED PRECEDING EXCLUDE TIES) FROM win ORDER BY id',
-	'SELECT id, count(t) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM win',
-	'SELECT id, count(*) FILTER (WHERE k > 3) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM win',
 	'SELECT id, count(*) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE
 		CURRENT ROW) FROM win',
-	'SELECT id, count(*) OVER (ORDER BY id ROWS 3 PRECEDING) FROM win'])
+	'SELECT id, count(*) OVER (ORDER BY id ROWS 3 PRECEDING) FROM win',
+	'SELECT id, lag(id + 1) OVER (ORDER BY id) FROM win',
+	'SELECT id, lag(id, k) OVER (ORDER BY id) FROM win',
+	'SELECT id, lag(id, NULL) OVER (ORDER BY id) FROM win',
+	'SELECT id, lag(id, -1) OVER (ORDER BY id) FROM win',
+	'SELECT id, lead(id, 65) OVER (ORDER BY id) FROM win',
+	'SELECT id, lead(k, 1, id) OVER (ORDER BY id) FROM win',
+	'SELECT id, last_value(t) OVER (ORDER BY id), nth_value(t, 2) OVER (ORDER BY id) FROM win',
+	'SELECT id, first_value(t) OVER (ORDER BY id ROWS 2 PRECEDING) FROM win',
+	'SELECT id, sum(n) OVER (ORDER BY id ROWS 2 PRECEDING) FROM win',
+	'SELECT id, sum(n) OVER (PARTITION BY k ORDER BY id RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM win
+		ORDER BY id',
+	'SELECT id, sum(n) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM win',
+	'SELECT id, array_agg(k) OVER (ORDER BY id), max(a) OVER (ORDER BY id) FROM win WHERE id < 50',
+	'SELECT id, win_most(k) OVER (ORDER BY id) FROM win WHERE id < 20',
+	'SELECT id, sum(id + (random() * 0)::int) OVER (ORDER BY id) FROM win',
+	'SELECT id, sum((SELECT min(v.id) FROM win v WHERE v.k = win.k)) OVER (ORDER BY id) FROM win'])
 	WITH ORDINALITY AS u (q, n), check_window(q) c
 ORDER BY n;
 SELECT ntile(0) OVER (ORDER BY id) FROM win;
@@ -281,4 +382,5 @@ SELECT * FROM (SELECT row_number() OVER w AS n, count(*) OVER (PARTITION BY k) A
 	1 / (row_number() OVER w - 3) AS x FROM win WINDOW w AS (PARTITION BY k ORDER BY id)) q WHERE n < 3;
 DROP SEQUENCE win_calls;
 DROP TABLE win, more;
+DROP AGGREGATE win_most (int);
 DROP FUNCTION check_window, sort_returns, sort_returns_less, executed_window;

@@ -156,7 +156,7 @@ define_plan_settings(void)
 							&gpusort_plan_grouping_min_rows, 10000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.windows",
-							 "Lets plans number rows with GpuSort Window nodes instead of WindowAgg nodes.",
+							 "Lets plans have GpuSort Window nodes instead of WindowAgg nodes.",
 							 NULL,
 							 &gpusort_windows, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);

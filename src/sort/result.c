@@ -19,6 +19,9 @@
 #include "key/key.h"
 #include "sort/memory_result.h"
 
+/* A row is prefetched this many rows before it is looked at out of turn. */
+#define PEEK_PREFETCH	8
+
 void
 result_once(SortResult *result)
 {
@@ -112,8 +115,12 @@ static void
 rows_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 {
 	MemoryResult *memory = (MemoryResult *) result;
+	size_t		pos = memory->array.pos + i;
 
-	row_to_slot(slot, (MinimalTuple) arena_at(&memory->arena, memory->rids[memory->array.pos + i]));
+	/* a node may look at the rows one after another */
+	if (pos + PEEK_PREFETCH < memory->array.n)
+		row_prefetch(arena_at(&memory->arena, memory->rids[pos + PEEK_PREFETCH]), memory->row_bytes);
+	row_to_slot(slot, (MinimalTuple) arena_at(&memory->arena, memory->rids[pos]));
 }
 
 void

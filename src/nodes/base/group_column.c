@@ -67,18 +67,25 @@ group_columns_create(const CustomScanState *css, int most)
 }
 
 void
-group_columns_add(GroupColumns *columns, AttrNumber attno, Oid equality, Oid collation)
+group_column_init(GroupColumn *column, TupleDesc desc, AttrNumber attno)
 {
-	GroupColumn *column = &columns->columns[columns->n++];
-	Form_pg_attribute att = TupleDescAttr(columns->desc, attno - 1);
+	Form_pg_attribute att = TupleDescAttr(desc, attno - 1);
 
-	columns->last_attno = Max(columns->last_attno, attno);
 	column->attno = attno;
 	column->typlen = att->attlen;
 	column->typbyval = att->attbyval;
 	column->bits = PG_UINT64_MAX;
 	if (att->attbyval && att->attlen < sizeof(uint64))
 		column->bits = (UINT64CONST(1) << (8 * att->attlen)) - 1;
+}
+
+void
+group_columns_add(GroupColumns *columns, AttrNumber attno, Oid equality, Oid collation)
+{
+	GroupColumn *column = &columns->columns[columns->n++];
+
+	columns->last_attno = Max(columns->last_attno, attno);
+	group_column_init(column, columns->desc, attno);
 	column->collation = collation;
 	column->bytes_decide = bytes_decide_equality(equality, collation);
 	fmgr_info(get_opcode(equality), &column->equal);
@@ -149,8 +156,9 @@ group_column_keep_by_reference(GroupColumn *column, Datum value, MemoryContext c
 	void	   *flat = NULL;
 	Size		size;
 
-	/* an out-of-line value may be an expanded object, whose owner may free it */
-	if (column->typlen == -1 && VARATT_IS_EXTERNAL(from))
+	/* an expanded object's owner may free it; a value to be compared is fetched once */
+	if (column->typlen == -1 && VARATT_IS_EXTERNAL(from) &&
+		(VARATT_IS_EXTERNAL_EXPANDED(from) || OidIsValid(column->equal.fn_oid)))
 		from = flat = PG_DETOAST_DATUM_COPY(value);
 	size = datumGetSize(PointerGetDatum(from), false, column->typlen);
 	if (size > column->room)

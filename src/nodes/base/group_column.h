@@ -45,6 +45,9 @@ extern GroupColumns *group_columns_create(const CustomScanState *css, int most);
 extern void group_columns_add(GroupColumns *columns, AttrNumber attno, Oid equality, Oid collation);
 extern void group_columns_add_keys(GroupColumns *columns, const KeyColumn *keys, int nkeys);
 
+/* Makes a column for values that are kept, and not compared. */
+extern void group_column_init(GroupColumn *column, TupleDesc desc, AttrNumber attno);
+
 /* Is the value equal to the kept one of this column?  Neither is NULL. */
 extern bool group_column_compare(GroupColumns *columns, int i, Datum value);
 

@@ -35,24 +35,27 @@ group_column_equals(GroupColumns *columns, int i, const TupleTableSlot *row)
 	return group_column_compare(columns, i, value);
 }
 
-/* Keeps the row's values of columns from this one on, which its slot may forget.  The slot is deformed. */
+/* Keeps the row's value of a column, which its slot may forget.  The slot is deformed. */
+static pg_attribute_always_inline void
+group_column_keep(GroupColumn *column, const TupleTableSlot *row, MemoryContext cxt)
+{
+	column->isnull = row->tts_isnull[column->attno - 1];
+	if (column->isnull)
+		return;
+	if (column->typbyval)
+		column->value = row->tts_values[column->attno - 1];
+	else
+		group_column_keep_by_reference(column, row->tts_values[column->attno - 1], cxt);
+}
+
+/* Keeps the row's values of columns from this one on. */
 static pg_attribute_always_inline void
 group_columns_keep(GroupColumns *columns, const TupleTableSlot *row, int from)
 {
 	int			n = columns->n;
 
 	for (int i = from; i < n; i++)
-	{
-		GroupColumn *column = &columns->columns[i];
-
-		column->isnull = row->tts_isnull[column->attno - 1];
-		if (column->isnull)
-			continue;
-		if (column->typbyval)
-			column->value = row->tts_values[column->attno - 1];
-		else
-			group_column_keep_by_reference(column, row->tts_values[column->attno - 1], columns->cxt);
-	}
+		group_column_keep(&columns->columns[i], row, columns->cxt);
 }
 
 /*
@@ -67,6 +70,14 @@ group_columns_first_difference(GroupColumns *columns, int n, const TupleTableSlo
 	while (first < n && group_column_equals(columns, first, row))
 		first++;
 	return first;
+}
+
+/* Does the row have the kept values of the first n columns? */
+static inline bool
+group_columns_same(GroupColumns *columns, int n, TupleTableSlot *row)
+{
+	slot_getsomeattrs(row, columns->last_attno);
+	return group_columns_first_difference(columns, n, row) == n;
 }
 
 #endif							/* GPUSORT_NODES_BASE_GROUP_COMPARE_H */

@@ -1,16 +1,22 @@
 /*
  * exec.c
- *	  The executor node "Custom Scan (GpuSort Window)": window functions that number rows.
+ *	  The executor node "Custom Scan (GpuSort Window)": window functions of rows in order.
  *
  * row_number(), rank(), dense_rank() and a running count(*) depend only on how many rows
- * and peer groups of the partition came before.  The child returns the rows in order, so
- * three counters suffice, and each row is passed on when it comes.  WindowAgg
- * stores the partition in a tuplestore, reads each row from it, and calls each function.
+ * and peer groups of the partition came before.  The child returns the rows in order: a
+ * GpuSort, or any other node, as an index scan.  So three counters suffice, and each row is
+ * passed on when it comes.  WindowAgg stores the partition in a tuplestore, reads each row
+ * from it, and calls each function.
  *
- * ntile(), percent_rank(), cume_dist() and count(*) of other frames also depend on how many
- * rows follow in the partition or in the peer group.  A sort in memory can read its rows
- * out of turn: the number is found by exponential and binary search.  Otherwise the
- * partition's rows are stored until the next partition begins.
+ * lag() and first_value() return values of earlier rows, which are kept.  An aggregate of the rows
+ * from the partition's first to the end of the frame is advanced by each row
+ * (nodes/transition): PostgreSQL's own AggState has its functions.
+ *
+ * Other functions depend on following rows: ntile(), percent_rank(), cume_dist() and lead(), and
+ * count(*) and aggregates if the frame ends with the last peer, as it does by default, or with the
+ * partition.  A sort in memory can read its rows out of turn: the last row is found by exponential
+ * and binary search.  Otherwise the rows of the peer group, or of the partition, are stored until
+ * the next one begins (stored_rows.c).
  *
  * A row belongs to a new partition or peer group if a column differs from that of the
  * row before.  Many rows are taken from a sort at once, and the sort's keys tell the first
@@ -28,19 +34,22 @@
  * search, and the rows before it are not read.  A lower window returns them, with NULLs for
  * its functions, as WindowAgg does.
  *
- * Memory policy: the compared columns of one row in the query's memory context; a partition's rows in a tuplestore of
- * work_mem.
+ * Memory policy: the compared columns of one row, and the values of lag() and first_value(), in the query's memory
+ * context; stored rows in a tuplestore of work_mem; transition values in the AggState's context, which is reset with
+ * each partition.
  */
 #include "postgres.h"
 
 #include "compat.h"
 #include "executor/executor.h"
+#include "executor/nodeAgg.h"
 #include "miscadmin.h"
 #include "nodes/base/custom_node.h"
 #include "nodes/base/group_compare.h"
 #include "nodes/sort/sort_node.h"
+#include "nodes/transition/advance.h"
+#include "nodes/window/stored_rows.h"
 #include "nodes/window/window.h"
-#include "utils/tuplestore.h"
 
 /* Rows of a partition that are skipped one by one, before its end is searched. */
 #define SKIP_ONE_BY_ONE		4
@@ -50,22 +59,52 @@ typedef enum WindowAhead
 {
 	AHEAD_UNKNOWN,				/* there was no row yet */
 	AHEAD_IN_SORT,				/* the sort reads them out of turn */
-	AHEAD_STORED				/* the partition's rows are stored */
+	AHEAD_STORED				/* the rows of the partition or peer group are stored */
 } WindowAhead;
+
+/* A function, and the values of other rows. */
+typedef struct FunctionState
+{
+	WindowFunction function;
+
+	/* of lag() and first_value(): the last values, in a circle */
+	GroupColumn *kept;
+	int			nkept;
+	int			next;			/* the place of the next row's value, which has the oldest one */
+
+	/* of lead() */
+	TupleTableSlot *peeked;		/* the row that it reads from the sort */
+	StoredReader *reader;		/* of stored rows */
+
+	int			aggno;			/* of an aggregate */
+} FunctionState;
+
+/* The aggregates of the rows from the partition's first to the frame's last. */
+typedef struct WindowAggregates
+{
+	AggState   *agg;			/* NULL: there are none */
+	Transition *transitions;
+	AttrNumber	last_attno;		/* last column that they read */
+	bool		evaluates;		/* they use agg->tmpcontext */
+	WindowValue frame_end;		/* the counter of the rows of a frame */
+	int64		rows;			/* rows of the partition that were taken */
+} WindowAggregates;
 
 typedef struct WindowState
 {
 	CustomScanState css;
 	const WindowAgg *window;	/* the replaced node */
 	int			nfunctions;
-	WindowFunction *functions;
+	FunctionState *functions;
+	bool		only_counts;	/* the values are counters of rows before */
+	AttrNumber	kept_attno;		/* last column of kept values; 0: none are kept */
 	GroupColumns *columns;		/* of the partition, then of the order if the functions
 								 * depend on it */
 	ExprState  *run_condition;	/* NULL: none */
 	ExprState  *filter;			/* the node's qual; NULL: none */
 	TupleTableSlot *values;		/* the functions' values */
 	bool		begun;			/* there was a row */
-	bool		evaluates;		/* there are expressions, which may read rows */
+	bool		evaluates;		/* there are expressions or functions, which may read rows */
 
 	bool		takes;			/* the child is a sort whose first columns are the compared ones */
 	TakenRows	taken;
@@ -80,18 +119,16 @@ typedef struct WindowState
 	bool		ended;			/* no more rows will be returned */
 	int64		counters[WINDOW_COUNTERS];	/* of the current row */
 
+	WindowAggregates aggregates;
+
 	/* functions that depend on following rows */
 	bool		needs_ahead;	/* there is one */
 	bool		needs_peers_end;	/* one depends on the last row of the peer group */
+	bool		needs_partition;	/* one depends on the last row of the partition */
 	WindowAhead ahead;
 	TupleTableSlot *following;	/* a row that the sort read out of turn */
-
-	/* of AHEAD_STORED */
-	Tuplestorestate *store;		/* rows of the current partition; NULL until needed */
-	TupleTableSlot *stored;		/* the current row */
-	TupleTableSlot *stored_peer;	/* a row behind it */
-	GroupColumns *store_columns;	/* of the partition, with the values of its first row */
-	TupleTableSlot *pending;	/* the child's row that begins the next partition; NULL */
+	StoredRows *stored;			/* NULL: no function needs them */
+	StoredReader *peers;		/* reads peers of the current row among them */
 } WindowState;
 
 /* ------------------------------------------------------------------------
@@ -177,14 +214,6 @@ next_compared_row(WindowState *node, int *first)
  * ------------------------------------------------------------------------
  */
 
-/* Does the row have the values of the first n columns? */
-static bool
-same_columns(GroupColumns *columns, int n, TupleTableSlot *row)
-{
-	slot_getsomeattrs(row, columns->last_attno);
-	return group_columns_first_difference(columns, n, row) == n;
-}
-
 /*
  * How many of the next "rows" rows of the sort agree with the current row in the first
  * ncolumns columns.  These rows come before all others, because the sort orders by the columns.
@@ -208,7 +237,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 			break;
 		}
 		sorted_input_peek(outer, end, node->following);
-		if (!same_columns(node->columns, ncolumns, node->following))
+		if (!group_columns_same(node->columns, ncolumns, node->following))
 			break;
 		same = end + 1;
 		step *= 2;
@@ -218,7 +247,7 @@ count_same_ahead(WindowState *node, int64 rows, int ncolumns)
 		int64		middle = same + (end - same) / 2;
 
 		sorted_input_peek(outer, middle, node->following);
-		if (same_columns(node->columns, ncolumns, node->following))
+		if (group_columns_same(node->columns, ncolumns, node->following))
 			same = middle + 1;
 		else
 			end = middle;
@@ -240,55 +269,24 @@ jump(WindowState *node)
 	}
 }
 
-/* Stores the rows of the partition that begins with the pending row. */
-static void
-store_partition(WindowState *node)
-{
-	GroupColumns *columns = node->store_columns;
-	TupleTableSlot *row = node->pending;
-	int64		rows = 0;
-
-	ExecClearTuple(node->stored);
-	if (node->store == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
-
-		node->store = tuplestore_begin_heap(false, false, work_mem);
-		/* the second pointer reads the rest of a peer group */
-		(void) tuplestore_alloc_read_pointer(node->store, 0);
-		MemoryContextSwitchTo(old);
-	}
-	else
-		tuplestore_clear(node->store);
-	slot_getsomeattrs(row, columns->last_attno);
-	group_columns_keep(columns, row, 0);
-	do
-	{
-		CHECK_FOR_INTERRUPTS();
-		tuplestore_puttupleslot(node->store, row);
-		rows++;
-		row = ExecProcNode(outerPlanState(node));
-	} while (!TupIsNull(row) && same_columns(columns, columns->n, row));
-	node->pending = TupIsNull(row) ? NULL : row;
-	node->counters[WINDOW_PARTITION_ROWS] = rows;
-}
-
 /* How many of the following stored rows are peers of the current row. */
 static int64
 count_stored_peers(WindowState *node)
 {
+	GroupColumns *columns = node->columns;
+	TupleTableSlot *row;
 	int64		rows = 0;
 
-	tuplestore_copy_read_pointer(node->store, 0, 1);
-	tuplestore_select_read_pointer(node->store, 1);
-	while (tuplestore_gettupleslot(node->store, true, false, node->stored_peer) &&
-		   same_columns(node->columns, node->columns->n, node->stored_peer))
+	/* if the node stores peer groups, all are */
+	if (!node->needs_partition)
+		return stored_rows_count(node->stored) - 1;
+	stored_reader_begin(node->peers, 1);
+	while ((row = stored_reader_next(node->peers)) != NULL && group_columns_same(columns, columns->n, row))
 	{
 		CHECK_FOR_INTERRUPTS();
 		rows++;
 	}
-	ExecClearTuple(node->stored_peer);
-	tuplestore_select_read_pointer(node->store, 0);
+	stored_reader_rest(node->peers);
 	return rows;
 }
 
@@ -307,17 +305,11 @@ next_row_with_ahead(WindowState *node)
 		node->ahead = all && node->searches ? AHEAD_IN_SORT : AHEAD_STORED;
 		if (node->ahead == AHEAD_IN_SORT)
 			return row;
-		node->pending = row;
+		stored_rows_begin(node->stored, row);
 	}
 	else if (node->ahead == AHEAD_IN_SORT)
 		return ExecProcNode(outerPlanState(node));
-	else if (!node->skipping && tuplestore_gettupleslot(node->store, true, false, node->stored))
-		return node->stored;
-	if (node->pending == NULL)
-		return NULL;
-	store_partition(node);
-	(void) tuplestore_gettupleslot(node->store, true, false, node->stored);
-	return node->stored;
+	return stored_rows_next(node->stored, node->skipping);
 }
 
 /* Sets the counters that depend on following rows.  The row begins a peer group. */
@@ -325,19 +317,169 @@ static void
 count_ahead(WindowState *node, bool new_partition)
 {
 	int64	   *counters = node->counters;
-	int64		rows = 0;		/* following rows of the partition */
+	int64		row = counters[WINDOW_ROW_NUMBER];
 	bool		all;
 
 	if (node->ahead == AHEAD_IN_SORT)
 	{
-		if (new_partition)
-			counters[WINDOW_PARTITION_ROWS] = 1 +
-				count_same_ahead(node, sorted_input_ahead(outerPlanState(node), &all), node->window->partNumCols);
-		rows = counters[WINDOW_PARTITION_ROWS] - counters[WINDOW_ROW_NUMBER];
+		int64		rows = sorted_input_ahead(outerPlanState(node), &all);
+
+		if (node->needs_partition && new_partition)
+			counters[WINDOW_PARTITION_ROWS] = 1 + count_same_ahead(node, rows, node->window->partNumCols);
+		if (node->needs_partition)
+			rows = counters[WINDOW_PARTITION_ROWS] - row;
+		if (node->needs_peers_end)
+			counters[WINDOW_PEERS_END] = row + count_same_ahead(node, rows, node->columns->n);
+		return;
 	}
+	if (node->needs_partition && new_partition)
+		counters[WINDOW_PARTITION_ROWS] = stored_rows_count(node->stored);
 	if (node->needs_peers_end)
-		counters[WINDOW_PEERS_END] = counters[WINDOW_ROW_NUMBER] +
-			(node->ahead == AHEAD_IN_SORT ? count_same_ahead(node, rows, node->columns->n) : count_stored_peers(node));
+		counters[WINDOW_PEERS_END] = row + count_stored_peers(node);
+}
+
+/* ------------------------------------------------------------------------
+ * Values of other rows
+ * ------------------------------------------------------------------------
+ */
+
+/* Keeps the current row's values for lag() and first_value(). */
+static void
+keep_values(WindowState *node, TupleTableSlot *row)
+{
+	bool		first = node->counters[WINDOW_ROW_NUMBER] == 1;
+
+	slot_getsomeattrs(row, node->kept_attno);
+	for (int i = 0; i < node->nfunctions; i++)
+	{
+		FunctionState *f = &node->functions[i];
+
+		if (f->nkept == 0 || (f->function.value == WINDOW_FIRST_VALUE && !first))
+			continue;
+		group_column_keep(&f->kept[f->next], row, node->columns->cxt);
+		f->next = f->next + 1 < f->nkept ? f->next + 1 : 0;
+	}
+}
+
+/* The row before or behind the current one is not in the partition. */
+static Datum
+absent_value(const FunctionState *f, bool *isnull)
+{
+	*isnull = f->function.missing == NULL || f->function.missing->constisnull;
+	return *isnull ? (Datum) 0 : f->function.missing->constvalue;
+}
+
+static Datum
+lag(const WindowState *node, const FunctionState *f, bool *isnull)
+{
+	/* as many values are kept as there are rows from that one to this one */
+	const GroupColumn *value = &f->kept[f->next];
+
+	if (node->counters[WINDOW_ROW_NUMBER] <= f->function.distance)
+		return absent_value(f, isnull);
+	*isnull = value->isnull;
+	return value->value;
+}
+
+static Datum
+lead(WindowState *node, const FunctionState *f, TupleTableSlot *row, bool *isnull)
+{
+	int64		number = node->counters[WINDOW_ROW_NUMBER];
+	int			distance = f->function.distance;
+
+	if (number + distance > node->counters[WINDOW_PARTITION_ROWS])
+		return absent_value(f, isnull);
+	if (distance == 0)
+		return slot_getattr(row, f->function.att, isnull);
+	if (node->ahead == AHEAD_IN_SORT)
+	{
+		sorted_input_peek(outerPlanState(node), distance - 1, f->peeked);
+		return slot_getattr(f->peeked, f->function.att, isnull);
+	}
+	if (number == 1)
+		stored_reader_begin(f->reader, distance);
+	row = stored_reader_next(f->reader);
+	stored_reader_rest(f->reader);
+	if (row == NULL)
+		elog(ERROR, "gpusort: a stored row is missing");
+	return slot_getattr(row, f->function.att, isnull);
+}
+
+/* Takes a row into the aggregates. */
+static void
+aggregate_row(const WindowAggregates *aggregates, TupleTableSlot *row)
+{
+	AggState   *agg = aggregates->agg;
+
+	if (aggregates->last_attno > 0)
+		slot_getsomeattrs(row, aggregates->last_attno);
+	if (aggregates->evaluates)
+	{
+		ResetExprContext(agg->tmpcontext);
+		agg->tmpcontext->ecxt_outertuple = row;
+	}
+	for (int i = 0; i < agg->numtrans; i++)
+	{
+		Transition *t = &aggregates->transitions[i];
+
+		if (t->filter == NULL || ExecQual(t->filter, agg->tmpcontext))
+			transition_advance(agg, t, row);
+	}
+}
+
+/* Takes this many rows behind the current one into the aggregates. */
+static void
+aggregate_following(WindowState *node, int64 rows)
+{
+	if (node->ahead == AHEAD_STORED && rows > 0)
+		stored_reader_begin(node->peers, 1);
+	for (int64 i = 0; i < rows; i++)
+	{
+		TupleTableSlot *row = node->following;
+
+		CHECK_FOR_INTERRUPTS();
+		if (node->ahead == AHEAD_STORED)
+			row = stored_reader_next(node->peers);
+		else
+			sorted_input_peek(outerPlanState(node), i, row);
+		if (row == NULL)
+			elog(ERROR, "gpusort: a stored row is missing");
+		aggregate_row(&node->aggregates, row);
+	}
+	if (node->ahead == AHEAD_STORED)
+		stored_reader_rest(node->peers);
+}
+
+/* Computes the aggregates of the current row's frame, unless it ends where that of the row before did. */
+static void
+aggregate_frame(WindowState *node, TupleTableSlot *row)
+{
+	WindowAggregates *aggregates = &node->aggregates;
+	AggState   *agg = aggregates->agg;
+	ExprContext *econtext = agg->ss.ps.ps_ExprContext;
+	int64		number = node->counters[WINDOW_ROW_NUMBER];
+	int64		end = node->counters[aggregates->frame_end];
+	MemoryContext old;
+
+	if (number == 1)
+	{
+		ReScanExprContext(agg->aggcontexts[0]);
+		for (int i = 0; i < agg->numtrans; i++)
+			transition_begin(agg, &aggregates->transitions[i]);
+		aggregates->rows = 0;
+	}
+	if (aggregates->rows == end)
+		return;
+	Assert(aggregates->rows == number - 1);
+	aggregate_row(aggregates, row);
+	aggregate_following(node, end - number);
+	aggregates->rows = end;
+	ResetExprContext(econtext);
+	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	for (int i = 0; i < agg->numaggs; i++)
+		econtext->ecxt_aggvalues[i] = transition_result(agg, i, &aggregates->transitions[i],
+														&econtext->ecxt_aggnulls[i]);
+	MemoryContextSwitchTo(old);
 }
 
 /* ------------------------------------------------------------------------
@@ -392,30 +534,55 @@ ntile(const WindowState *node, int64 buckets)
 	return larger + (before - larger * (size + 1)) / size + 1;
 }
 
+/* The value of a function for the current row. */
 static Datum
-function_value(const WindowState *node, const WindowFunction *function)
+function_value(WindowState *node, const FunctionState *f, TupleTableSlot *row, bool *isnull)
 {
 	const int64 *counters = node->counters;
 	int64		rows = counters[WINDOW_PARTITION_ROWS];
+	const ExprContext *aggregates;
 
-	switch (function->value)
+	*isnull = false;
+	switch (f->function.value)
 	{
 		case WINDOW_NTILE:
-			return Int32GetDatum(ntile(node, function->buckets));
+			return Int32GetDatum(ntile(node, f->function.buckets));
 		case WINDOW_PERCENT_RANK:
 			return Float8GetDatum(rows > 1 ? (float8) (counters[WINDOW_RANK] - 1) / (float8) (rows - 1) : 0);
 		case WINDOW_CUME_DIST:
 			return Float8GetDatum((float8) counters[WINDOW_PEERS_END] / (float8) rows);
+		case WINDOW_LAG:
+			return lag(node, f, isnull);
+		case WINDOW_LEAD:
+			return lead(node, f, row, isnull);
+		case WINDOW_FIRST_VALUE:
+			*isnull = f->kept->isnull;
+			return f->kept->value;
+		case WINDOW_AGGREGATE:
+			aggregates = node->aggregates.agg->ss.ps.ps_ExprContext;
+			*isnull = aggregates->ecxt_aggnulls[f->aggno];
+			return aggregates->ecxt_aggvalues[f->aggno];
 		default:
-			return Int64GetDatum(counters[function->value]);
+			return Int64GetDatum(counters[f->function.value]);
 	}
 }
 
+/* Computes the values of all functions for the current row. */
+static void
+set_values(WindowState *node, TupleTableSlot *row)
+{
+	if (node->kept_attno > 0)
+		keep_values(node, row);
+	if (node->aggregates.agg != NULL)
+		aggregate_frame(node, row);
+	for (int i = 0; i < node->nfunctions; i++)
+		node->values->tts_values[i] = function_value(node, &node->functions[i], row, &node->values->tts_isnull[i]);
+}
+
 static pg_attribute_always_inline TupleTableSlot *
-window_exec_as(PlanState *pstate, bool needs_ahead)
+window_exec_as(PlanState *pstate, bool needs_ahead, bool only_counts)
 {
 	WindowState *node = (WindowState *) pstate;
-	const WindowFunction *functions = node->functions;
 	ExprContext *econtext = pstate->ps_ExprContext;
 
 	while (!node->ended)
@@ -442,11 +609,15 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 				jump(node);
 			continue;
 		}
-		for (int i = 0; i < node->nfunctions; i++)
-			node->values->tts_values[i] = needs_ahead ? function_value(node, &functions[i]) :
-				Int64GetDatum(node->counters[functions[i].value]);
 		if (unlikely(node->nulls))
 			set_nulls(node, true);
+		else if (!only_counts)
+			set_values(node, row);
+		else
+		{
+			for (int i = 0; i < node->nfunctions; i++)
+				node->values->tts_values[i] = Int64GetDatum(node->counters[node->functions[i].function.value]);
+		}
 		econtext->ecxt_outertuple = row;
 		econtext->ecxt_scantuple = node->values;
 
@@ -481,36 +652,135 @@ window_exec_as(PlanState *pstate, bool needs_ahead)
 static TupleTableSlot *
 window_exec(PlanState *pstate)
 {
-	return window_exec_as(pstate, false);
+	return window_exec_as(pstate, false, false);
+}
+
+/* For functions that are counters of the rows before. */
+static TupleTableSlot *
+window_exec_only_counts(PlanState *pstate)
+{
+	return window_exec_as(pstate, false, true);
 }
 
 /* For functions that depend on following rows. */
 static TupleTableSlot *
 window_exec_with_ahead(PlanState *pstate)
 {
-	return window_exec_as(pstate, true);
+	return window_exec_as(pstate, true, false);
 }
 
-/* Reads the functions, and sets what they depend on.  Do they depend on peer groups? */
+/* ------------------------------------------------------------------------
+ * Begin, end, rescan
+ * ------------------------------------------------------------------------
+ */
+
+/* Notes on which rows a function depends. */
+static void
+note_dependence(WindowState *node, const WindowFunction *function)
+{
+	WindowValue value = function->value == WINDOW_AGGREGATE ? function->frame_end : function->value;
+
+	node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
+	node->needs_partition |= value == WINDOW_PARTITION_ROWS || value == WINDOW_NTILE || value == WINDOW_PERCENT_RANK ||
+		value == WINDOW_CUME_DIST || value == WINDOW_LEAD;
+	node->only_counts &= function->value <= WINDOW_DENSE_RANK;
+}
+
+/* Does the function depend on where peer groups begin? */
 static bool
-init_functions(WindowState *node, const List *functions)
+depends_on_peers(const WindowFunction *function)
+{
+	switch (function->value)
+	{
+		case WINDOW_RANK:
+		case WINDOW_DENSE_RANK:
+		case WINDOW_PEERS_END:
+		case WINDOW_PERCENT_RANK:
+		case WINDOW_CUME_DIST:
+			return true;
+		case WINDOW_AGGREGATE:
+			return function->frame_end == WINDOW_PEERS_END;
+		default:
+			return false;
+	}
+}
+
+/* Reads the functions.  Do they depend on peer groups? */
+static bool
+init_functions(WindowState *node, const List *funcs)
 {
 	bool		peers = false;
+	int			naggs = 0;
+	ListCell   *lc;
 
-	node->nfunctions = list_length(functions) / 2;
-	node->functions = palloc(node->nfunctions * sizeof(WindowFunction));
+	node->nfunctions = list_length(funcs);
+	node->functions = palloc0(node->nfunctions * sizeof(FunctionState));
+	node->only_counts = true;
+	foreach(lc, funcs)
+	{
+		FunctionState *f = &node->functions[foreach_current_index(lc)];
 
+		if (!window_function_read(lfirst_node(WindowFunc, lc), node->window->frameOptions, &f->function))
+			elog(ERROR, "gpusort: unknown window function");
+		peers |= depends_on_peers(&f->function);
+		note_dependence(node, &f->function);
+		if (f->function.value == WINDOW_AGGREGATE)
+		{
+			f->aggno = naggs++;
+			node->aggregates.frame_end = f->function.frame_end;
+		}
+	}
+	node->needs_ahead = node->needs_peers_end || node->needs_partition;
+	return peers;
+}
+
+/* Prepares the functions that read rows of the child. */
+static void
+init_values(WindowState *node, TupleDesc desc)
+{
 	for (int i = 0; i < node->nfunctions; i++)
 	{
-		WindowValue value = (WindowValue) list_nth_int(functions, 2 * i);
+		FunctionState *f = &node->functions[i];
+		WindowValue value = f->function.value;
 
-		node->functions[i].value = value;
-		node->functions[i].buckets = list_nth_int(functions, 2 * i + 1);
-		peers |= value != WINDOW_ROW_NUMBER && value != WINDOW_PARTITION_ROWS && value != WINDOW_NTILE;
-		node->needs_ahead |= value > WINDOW_DENSE_RANK;
-		node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
+		if (value == WINDOW_LEAD)
+		{
+			f->peeked = ExecInitExtraTupleSlot(node->css.ss.ps.state, desc, node->following->tts_ops);
+			f->reader = stored_rows_add_reader(node->stored);
+		}
+		if (value != WINDOW_LAG && value != WINDOW_FIRST_VALUE)
+			continue;
+		f->nkept = value == WINDOW_LAG ? f->function.distance + 1 : 1;
+		f->kept = palloc0(f->nkept * sizeof(GroupColumn));
+		for (int k = 0; k < f->nkept; k++)
+			group_column_init(&f->kept[k], desc, f->function.att);
+		node->kept_attno = Max(node->kept_attno, f->function.att);
 	}
-	return peers;
+}
+
+/* Prepares the aggregates.  Their AggState also initializes the node's child. */
+static void
+init_aggregates(WindowState *node, const Agg *plan, int eflags)
+{
+	WindowAggregates *aggregates = &node->aggregates;
+	Agg		   *copy = makeNode(Agg);
+	AggState   *agg;
+
+	*copy = *plan;
+	copy->plan.lefttree = outerPlan(node->css.ss.ps.plan);
+	aggregates->agg = agg = ExecInitAgg(copy, node->css.ss.ps.state, eflags);
+	agg->curaggcontext = agg->aggcontexts[0];
+	agg->current_set = 0;
+	/* expressions read rows of the child and stored rows */
+	agg->ss.ps.outeropsfixed = false;
+	aggregates->transitions = palloc0(agg->numtrans * sizeof(Transition));
+	for (int i = 0; i < agg->numtrans; i++)
+	{
+		Transition *t = &aggregates->transitions[i];
+
+		aggregates->evaluates |= transition_init(agg, t, &agg->pertrans[i]);
+		aggregates->last_attno = Max(aggregates->last_attno, t->att);
+	}
 }
 
 /* The columns of the partition, and those of the order if norder is their number. */
@@ -543,38 +813,45 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	WindowState *node = (WindowState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	const List *aggregates = lthird(cscan->custom_private);
+	PlanState  *child;
 	TupleDesc	desc;
-	bool		peers;
+	int			norder;
 
-	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
-	desc = ExecGetResultType(outerPlanState(css));
+	if (aggregates != NIL)
+		init_aggregates(node, linitial_node(Agg, aggregates), eflags);
+	child = aggregates != NIL ? outerPlanState(node->aggregates.agg) : ExecInitNode(outerPlan(cscan), estate, eflags);
+	outerPlanState(css) = child;
+	desc = ExecGetResultType(child);
 
 	node->window = linitial_node(WindowAgg, cscan->custom_private);
-	peers = init_functions(node, lsecond(cscan->custom_private));
-	node->columns = create_columns(node, peers ? node->window->ordNumCols : 0);
-	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(outerPlanState(css), NULL));
+	norder = init_functions(node, lsecond(cscan->custom_private)) ? node->window->ordNumCols : 0;
+	node->columns = create_columns(node, norder);
+	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(child, NULL));
 	if (node->needs_ahead)
 	{
-		node->store_columns = create_columns(node, 0);
-		node->stored = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
-		node->stored_peer = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+		node->stored = stored_rows_create(child, create_columns(node, node->needs_partition ? 0 : norder));
+		node->peers = stored_rows_add_reader(node->stored);
 		/* expressions read rows of the child and stored rows */
 		css->ss.ps.outeropsset = true;
 		css->ss.ps.outeropsfixed = false;
 	}
+	init_values(node, desc);
 	node->run_condition = ExecInitQual(cscan->custom_exprs, &css->ss.ps);
 	node->filter = css->ss.ps.qual;
-	node->evaluates = css->ss.ps.ps_ProjInfo != NULL || node->run_condition != NULL || node->filter != NULL;
-	node->searches = sorted_input_groups(outerPlanState(node));
+	node->evaluates = css->ss.ps.ps_ProjInfo != NULL || node->run_condition != NULL || node->filter != NULL ||
+		node->kept_attno > 0 || aggregates != NIL;
+	node->searches = sorted_input_groups(child);
 	/* jump() skips rows that were not taken */
 	node->takes = !node->needs_ahead && node->run_condition == NULL &&
-		sorted_input_compares(outerPlanState(node), node->columns);
+		sorted_input_compares(child, node->columns);
 	node->taken.compares = true;
 
 	node->values = css->ss.ss_ScanTupleSlot;
 	ExecStoreVirtualTuple(node->values);
 	begin_rows(node);
-	css->ss.ps.ExecProcNode = node->needs_ahead ? window_exec_with_ahead : window_exec;
+	css->ss.ps.ExecProcNode = node->needs_ahead ? window_exec_with_ahead :
+		node->only_counts ? window_exec_only_counts : window_exec;
 }
 
 static void
@@ -582,9 +859,13 @@ window_end(CustomScanState *css)
 {
 	WindowState *node = (WindowState *) css;
 
-	if (node->store != NULL)
-		tuplestore_end(node->store);
-	ExecEndNode(outerPlanState(css));
+	if (node->stored != NULL)
+		stored_rows_end(node->stored);
+	/* ends the child, too */
+	if (node->aggregates.agg != NULL)
+		ExecEndAgg(node->aggregates.agg);
+	else
+		ExecEndNode(outerPlanState(css));
 }
 
 static void
@@ -594,12 +875,8 @@ window_rescan(CustomScanState *css)
 	PlanState  *outer = outerPlanState(css);
 
 	begin_rows(node);
-	node->pending = NULL;
-	if (node->store != NULL)
-	{
-		ExecClearTuple(node->stored);
-		tuplestore_clear(node->store);
-	}
+	if (node->stored != NULL)
+		stored_rows_begin(node->stored, NULL);
 	ExecClearTuple(node->following);
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
 	if (outer->chgParam == NULL)

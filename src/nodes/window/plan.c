@@ -2,10 +2,10 @@
  * plan.c
  *	  Replaces WindowAgg nodes of finished plans by GpuSort Window nodes.
  *
- * A WindowAgg is replaced if it stands directly above a GpuSort, or above a WindowAgg
- * that was replaced, and if all its functions only number or count rows: row_number(),
- * rank(), dense_rank(), percent_rank(), cume_dist(), ntile() with a constant, and count(*)
- * with a frame that begins with the partition.  A frame with an offset stays with the
+ * A WindowAgg is replaced, whatever node gives its rows their order, if the node knows all its
+ * functions: those that number or count rows; lag() and lead() of a column with a constant
+ * distance; first_value() of a column, and PostgreSQL's own aggregates whose final functions only
+ * read, with a frame that begins with the partition.  A frame with an offset stays with the
  * WindowAgg, because its expression may raise an error.
  *
  * Only the topmost of several WindowAggs stops at its run condition.  Behind the row that
@@ -18,28 +18,32 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_aggregate.h"
 #include "compat.h"
 #include "expression.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/sort/sort_node.h"
 #include "nodes/window/window.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "settings.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 /* The functions of a WindowAgg. */
 typedef struct WindowFuncs
 {
 	int			frame_options;
 	List	   *funcs;			/* distinct WindowFuncs */
-	bool		refused;		/* a function does more than number rows */
+	bool		refused;		/* the node does not know a function */
 } WindowFuncs;
 
-/* The rows that count(*) counts in a frame.  False if the frame does not begin with the partition. */
+/* The counter of a frame's rows.  False if the frame does not begin with the partition. */
 static bool
-counted_rows(int frame_options, WindowValue *value)
+frame_counter(int frame_options, WindowValue *value)
 {
 	if ((frame_options & FRAMEOPTION_START_UNBOUNDED_PRECEDING) == 0 || (frame_options & FRAMEOPTION_EXCLUSION) != 0)
 		return false;
@@ -61,14 +65,64 @@ constant_argument(const WindowFunc *func)
 	return list_length(func->args) == 1 && IsA(arg, Const) && !arg->constisnull ? arg : NULL;
 }
 
+/* Reads lag() or lead(). */
+static bool
+read_distance(const WindowFunc *func, WindowFunction *function)
+{
+	const Var  *arg = linitial(func->args);
+	int			nargs = list_length(func->args);
+
+	function->distance = 1;
+	if (nargs > 1)
+	{
+		const Const *distance = lsecond(func->args);
+
+		if (!IsA(distance, Const) || distance->constisnull)
+			return false;
+		function->distance = DatumGetInt32(distance->constvalue);
+	}
+	if (nargs > 2)
+	{
+		function->missing = lthird(func->args);
+		if (!IsA(function->missing, Const))
+			return false;
+	}
+	if (!IsA(arg, Var) || function->distance < 0 || function->distance > WINDOW_MOST_DISTANCE)
+		return false;
+	function->att = arg->varattno;
+	return true;
+}
+
+/* The transition type of an aggregate that the node computes; InvalidOid: of another function. */
+static Oid
+aggregate_transition_type(const WindowFunc *func)
+{
+	HeapTuple	tuple;
+	const FormData_pg_aggregate *form;
+	Oid			type = InvalidOid;
+
+	if (!func->winagg || func->winfnoid >= FirstNormalObjectId || contain_volatile_functions((Node *) func) ||
+		contain_subplans((Node *) func))
+		return InvalidOid;
+	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(func->winfnoid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for aggregate %u", func->winfnoid);
+	form = (const FormData_pg_aggregate *) GETSTRUCT(tuple);
+	/* its final function is called again when more rows have been added */
+	if (form->aggkind == AGGKIND_NORMAL && form->aggfinalmodify == AGGMODIFY_READ_ONLY && !form->aggfinalextra &&
+		!IsPolymorphicType(form->aggtranstype))
+		type = form->aggtranstype;
+	ReleaseSysCache(tuple);
+	return type;
+}
+
 /* Does the function only number or count rows?  Sets *function. */
 static bool
 numbers_rows(const WindowFunc *func, int frame_options, WindowFunction *function)
 {
 	const Const *arg;
 
-	function->buckets = 0;
-	if (func->aggfilter != NULL || compat_ignores_nulls(func))
+	if (func->aggfilter != NULL)
 		return false;
 	switch (func->winfnoid)
 	{
@@ -98,12 +152,46 @@ numbers_rows(const WindowFunc *func, int frame_options, WindowFunction *function
 		case F_COUNT_ANY:
 			if (constant_argument(func) == NULL)
 				return false;
-			return counted_rows(frame_options, &function->value);
+			return frame_counter(frame_options, &function->value);
 		case F_COUNT_:
-			return counted_rows(frame_options, &function->value);
+			return frame_counter(frame_options, &function->value);
 		default:
 			return false;
 	}
+}
+
+bool
+window_function_read(const WindowFunc *func, int frame_options, WindowFunction *function)
+{
+	memset(function, 0, sizeof(*function));
+	if (compat_ignores_nulls(func))
+		return false;
+	if (numbers_rows(func, frame_options, function))
+		return true;
+	switch (func->winfnoid)
+	{
+		case F_LAG_ANYELEMENT:
+		case F_LAG_ANYELEMENT_INT4:
+		case F_LAG_ANYCOMPATIBLE_INT4_ANYCOMPATIBLE:
+			function->value = WINDOW_LAG;
+			return read_distance(func, function);
+		case F_LEAD_ANYELEMENT:
+		case F_LEAD_ANYELEMENT_INT4:
+		case F_LEAD_ANYCOMPATIBLE_INT4_ANYCOMPATIBLE:
+			function->value = WINDOW_LEAD;
+			return read_distance(func, function);
+		case F_FIRST_VALUE:
+			function->value = WINDOW_FIRST_VALUE;
+			if (!IsA(linitial(func->args), Var))
+				return false;
+			function->att = linitial_node(Var, func->args)->varattno;
+			break;
+		default:
+			function->value = WINDOW_AGGREGATE;
+			if (!OidIsValid(aggregate_transition_type(func)))
+				return false;
+	}
+	return frame_counter(frame_options, &function->frame_end);
 }
 
 /* Does the WindowAgg read rows behind the one that it returns? */
@@ -139,7 +227,7 @@ replace_functions(Node *node, void *context)
 		return NULL;
 	if (!IsA(node, WindowFunc))
 		return expression_tree_mutator(node, replace_functions, context);
-	if (!numbers_rows((WindowFunc *) node, funcs->frame_options, &function))
+	if (!window_function_read((WindowFunc *) node, funcs->frame_options, &function))
 	{
 		funcs->refused = true;
 		return node;
@@ -151,7 +239,8 @@ replace_functions(Node *node, void *context)
 	}
 	if (i == list_length(funcs->funcs))
 		funcs->funcs = lappend(funcs->funcs, node);
-	return (Node *) makeVar(INDEX_VAR, i + 1, ((const WindowFunc *) node)->wintype, -1, InvalidOid, 0);
+	return (Node *) makeVar(INDEX_VAR, i + 1, ((const WindowFunc *) node)->wintype, -1,
+							 ((const WindowFunc *) node)->wincollid, 0);
 }
 
 /*
@@ -178,27 +267,60 @@ hide_child_column(List *targetlist)
 	}
 }
 
-/* Writes the functions into the node: their numbers, and custom_scan_tlist, which describes their values. */
+/* The Aggref of a window function that is an aggregate. */
+static Aggref *
+make_aggref(const WindowFunc *func, int number)
+{
+	Aggref	   *aggref = makeNode(Aggref);
+	ListCell   *lc;
+
+	aggref->aggfnoid = func->winfnoid;
+	aggref->aggtype = func->wintype;
+	aggref->aggcollid = func->wincollid;
+	aggref->inputcollid = func->inputcollid;
+	aggref->aggtranstype = aggregate_transition_type(func);
+	foreach(lc, func->args)
+	{
+		Expr	   *arg = lfirst(lc);
+
+		aggref->aggargtypes = lappend_oid(aggref->aggargtypes, exprType((Node *) arg));
+		aggref->args = lappend(aggref->args, makeTargetEntry(arg, foreach_current_index(lc) + 1, NULL, false));
+	}
+	aggref->aggfilter = func->aggfilter;
+	aggref->aggstar = func->winstar;
+	aggref->aggkind = AGGKIND_NORMAL;
+	aggref->aggsplit = AGGSPLIT_SIMPLE;
+	aggref->aggno = aggref->aggtransno = number;
+	aggref->location = -1;
+	return aggref;
+}
+
+/* Writes the functions into the node, with custom_scan_tlist, which describes their values. */
 static void
 set_functions(CustomScan *cscan, const WindowFuncs *funcs)
 {
-	List	   *numbers = NIL;
+	Agg		   *agg = makeNode(Agg);
 	ListCell   *lc;
 
+	agg->aggstrategy = AGG_PLAIN;
+	agg->aggsplit = AGGSPLIT_SIMPLE;
 	foreach(lc, funcs->funcs)
 	{
 		WindowFunc *func = lfirst_node(WindowFunc, lc);
 		WindowFunction function;
+		int			naggs = list_length(agg->plan.targetlist);
 
-		(void) numbers_rows(func, funcs->frame_options, &function);
-		numbers = lappend_int(numbers, function.value);
-		numbers = lappend_int(numbers, function.buckets);
+		(void) window_function_read(func, funcs->frame_options, &function);
+		if (function.value == WINDOW_AGGREGATE)
+			agg->plan.targetlist = lappend(agg->plan.targetlist,
+										   makeTargetEntry((Expr *) make_aggref(func, naggs), naggs + 1, NULL, false));
 		cscan->custom_scan_tlist = lappend(cscan->custom_scan_tlist,
 										   makeTargetEntry(compat_window_func_to_print(func),
 														   foreach_current_index(lc) + 1,
 														   get_func_name(func->winfnoid), false));
 	}
-	cscan->custom_private = lappend(cscan->custom_private, numbers);
+	cscan->custom_private = lappend(cscan->custom_private, funcs->funcs);
+	cscan->custom_private = lappend(cscan->custom_private, agg->plan.targetlist != NIL ? list_make1(agg) : NIL);
 }
 
 Plan *
@@ -212,8 +334,8 @@ replace_window(WindowAgg *window)
 	List	   *qual;
 	List	   *condition;
 
-	if (!gpusort_windows || (!gpusort_plan_is(child) && !custom_plan_is(child, &window_node)) ||
-		window->startOffset != NULL || window->endOffset != NULL)
+	if (!gpusort_windows || child->plan_rows < gpusort_min_rows || window->startOffset != NULL ||
+		window->endOffset != NULL)
 		return &window->plan;
 	targetlist = (List *) replace_functions((Node *) window->plan.targetlist, &funcs);
 	qual = (List *) replace_functions((Node *) window->plan.qual, &funcs);

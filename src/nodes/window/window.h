@@ -13,10 +13,7 @@
 /* Plan node "Custom Scan (GpuSort Window)". */
 extern const NodeType window_node;
 
-/*
- * Returns a GpuSort Window for a WindowAgg whose child returns sorted rows and whose
- * functions only number them; otherwise the WindowAgg itself.
- */
+/* Returns a GpuSort Window for a WindowAgg of many rows whose functions it knows; otherwise the WindowAgg itself. */
 extern Plan *replace_window(WindowAgg *window);
 
 /* ------------------------------------------------------------------------
@@ -24,7 +21,8 @@ extern Plan *replace_window(WindowAgg *window);
  *
  * Its columns are the child's, in its target list and qual as OUTER_VAR.  INDEX_VAR i is
  * the value of function i.  custom_exprs is the run condition.  custom_private has the WindowAgg,
- * without expressions, and a list of numbers, two for each function: WindowValue and buckets.
+ * without expressions, the list of WindowFuncs, and a list of an Agg with their aggregates in this
+ * order, if there are any.
  * ------------------------------------------------------------------------
  */
 
@@ -41,15 +39,31 @@ typedef enum WindowValue
 	/* computed of the counters */
 	WINDOW_NTILE,
 	WINDOW_PERCENT_RANK,
-	WINDOW_CUME_DIST
+	WINDOW_CUME_DIST,
+
+	/* read from rows */
+	WINDOW_LAG,
+	WINDOW_LEAD,
+	WINDOW_FIRST_VALUE,
+	WINDOW_AGGREGATE			/* of the rows from the partition's first to the frame's last */
 } WindowValue;
 
 #define WINDOW_COUNTERS		WINDOW_NTILE
+
+/* Most rows between the current row and that of lag() or lead(). */
+#define WINDOW_MOST_DISTANCE	64
 
 typedef struct WindowFunction
 {
 	WindowValue value;
 	int			buckets;		/* of ntile() */
+	AttrNumber	att;			/* column of the child: of lag(), lead(), first_value() */
+	int			distance;		/* rows between, of lag() and lead() */
+	const Const *missing;		/* their value if there is no such row; NULL: NULL */
+	WindowValue frame_end;		/* of an aggregate: the counter of its rows */
 } WindowFunction;
+
+/* Reads a function of a WindowAgg.  False: the node does not know it. */
+extern bool window_function_read(const WindowFunc *func, int frame_options, WindowFunction *function);
 
 #endif							/* GPUSORT_NODES_WINDOW_WINDOW_H */
