@@ -153,6 +153,10 @@ my @queries = (
 		[ 'avg(float8) OVER (PARTITION BY text)', 'k / avg(k) OVER (PARTITION BY b)' ],
 		[ 'count(float8), max(timestamptz) OVER (ORDER BY text)', 'count(k) OVER w, max(c) OVER w',
 			' WINDOW w AS (ORDER BY b)' ])),
+	query('windows', 'lag() OVER (ORDER BY float8), by an index', 'w10 w10_by_k',
+		'SELECT id, lag(id) OVER (ORDER BY k) FROM w10_by_k', 'SELECT id, k FROM w10_by_k ORDER BY k'),
+	query('windows', 'sum(numeric) OVER (ORDER BY float8), by an index', 'w10 w10_by_k',
+		'SELECT id, sum(m) OVER (ORDER BY k) FROM w10_by_k', 'SELECT id, k, m FROM w10_by_k ORDER BY k'),
 
 	query('memory', '(int4 k, int8) BY k, work_mem 4 MB', 't10', 'SELECT * FROM t10 ORDER BY k', 'SELECT * FROM t10',
 		set => "work_mem = '4MB'"),
