@@ -168,6 +168,11 @@ INSERT INTO of_rows (query) VALUES
 		WINDOW w AS (ORDER BY t)'),
 	('SELECT t, first_value(id) OVER w, first_value(t) OVER w, first_value(long) OVER w FROM win
 		WINDOW w AS (PARTITION BY k ORDER BY t DESC)'),
+	('SELECT t, last_value(id) OVER w, last_value(t) OVER w, last_value(long) OVER w, lag(t) OVER w FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY t DESC)'),
+	('SELECT t, last_value(t) OVER w, last_value(a) OVER w, sum(k) OVER w FROM win WINDOW w AS (PARTITION BY k
+		ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)'),
+	('SELECT t, last_value(j) OVER w, max(j) OVER w FROM win WINDOW w AS (ORDER BY t, j ROWS UNBOUNDED PRECEDING)'),
 	('SELECT k, sum(k) OVER w, sum(n) OVER w, avg(f) OVER w, min(t) OVER w, max(c) OVER w, count(t) OVER w,
 		bool_and(j > 0) OVER w, string_agg(t, t) OVER w FROM win WINDOW w AS (PARTITION BY j ORDER BY k)'),
 	('SELECT k, avg(k) OVER w, sum(j) OVER w, max(k) OVER w, min(j) OVER w, min(f) OVER w, stddev(n) OVER w FROM win
@@ -268,7 +273,7 @@ FROM unnest(ARRAY[
 	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), rank() OVER (PARTITION BY k) FROM win ORDER BY k, id',
 	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), sum(id) OVER (PARTITION BY k) FROM win
 		ORDER BY k, id',
-	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), last_value(id) OVER (PARTITION BY k) FROM win
+	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), nth_value(id, 3) OVER (PARTITION BY k) FROM win
 		ORDER BY k, id',
 	'SELECT id, rank() OVER (ORDER BY j, id), rank() OVER (PARTITION BY k ORDER BY t, id) FROM win ORDER BY id',
 	'SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) rn, dense_rank() OVER (PARTITION BY k
@@ -294,7 +299,8 @@ FROM unnest(ARRAY[
 	'SELECT id, lag(id, -1) OVER (ORDER BY id) FROM win',
 	'SELECT id, lead(id, 65) OVER (ORDER BY id) FROM win',
 	'SELECT id, lead(k, 1, id) OVER (ORDER BY id) FROM win',
-	'SELECT id, last_value(t) OVER (ORDER BY id), nth_value(t, 2) OVER (ORDER BY id) FROM win',
+	'SELECT id, nth_value(t, 2) OVER (ORDER BY id) FROM win',
+	'SELECT id, last_value(t) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM win',
 	'SELECT id, first_value(t) OVER (ORDER BY id ROWS 2 PRECEDING) FROM win',
 	'SELECT id, sum(n) OVER (ORDER BY id ROWS 2 PRECEDING) FROM win',
 	'SELECT id, sum(n) OVER (PARTITION BY k ORDER BY id RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM win

@@ -13,8 +13,8 @@
  * (nodes/transition): PostgreSQL's own AggState has its functions.
  *
  * Other functions depend on following rows: ntile(), percent_rank(), cume_dist() and lead(), and
- * count(*) and aggregates if the frame ends with the last peer, as it does by default, or with the
- * partition.  A sort in memory can read its rows out of turn: the last row is found by exponential
+ * count(*), last_value() and aggregates if the frame ends with the last peer, as it does by default,
+ * or with the partition.  A sort in memory can read its rows out of turn: the last row is found by exponential
  * and binary search.  Otherwise the rows of the peer group, or of the partition, are stored until
  * the next one begins (stored_rows.c).
  *
@@ -34,9 +34,9 @@
  * search, and the rows before it are not read.  A lower window returns them, with NULLs for
  * its functions, as WindowAgg does.
  *
- * Memory policy: the compared columns of one row, and the values of lag() and first_value(), in the query's memory
- * context; stored rows in a tuplestore of work_mem; transition values in the AggState's context, which is reset with
- * each partition.
+ * Memory policy: the compared columns of one row, and the values of lag(), first_value() and last_value(), in the
+ * query's memory context; stored rows in a tuplestore of work_mem; transition values in the AggState's context, which
+ * is reset with each partition.
  */
 #include "postgres.h"
 
@@ -67,7 +67,7 @@ typedef struct FunctionState
 {
 	WindowFunction function;
 
-	/* of lag() and first_value(): the last values, in a circle */
+	/* of lag(), first_value() and last_value(): the last values, in a circle */
 	GroupColumn *kept;
 	int			nkept;
 	int			next;			/* the place of the next row's value, which has the oldest one */
@@ -76,6 +76,7 @@ typedef struct FunctionState
 	TupleTableSlot *peeked;		/* the row that it reads from the sort */
 	StoredReader *reader;		/* of stored rows */
 
+	int64		kept_number;	/* of last_value(): the row number of the kept value */
 	int			aggno;			/* of an aggregate */
 } FunctionState;
 
@@ -354,7 +355,8 @@ keep_values(WindowState *node, TupleTableSlot *row)
 	{
 		FunctionState *f = &node->functions[i];
 
-		if (f->nkept == 0 || (f->function.value == WINDOW_FIRST_VALUE && !first))
+		if (f->nkept == 0 || f->function.value == WINDOW_LAST_VALUE ||
+			(f->function.value == WINDOW_FIRST_VALUE && !first))
 			continue;
 		group_column_keep(&f->kept[f->next], row, node->columns->cxt);
 		f->next = f->next + 1 < f->nkept ? f->next + 1 : 0;
@@ -403,6 +405,33 @@ lead(WindowState *node, const FunctionState *f, TupleTableSlot *row, bool *isnul
 	if (row == NULL)
 		elog(ERROR, "gpusort: a stored row is missing");
 	return slot_getattr(row, f->function.att, isnull);
+}
+
+/* The value of the frame's last row, which is the current one or one behind it, unless it is kept. */
+static Datum
+last_value(WindowState *node, FunctionState *f, TupleTableSlot *row, bool *isnull)
+{
+	int64		number = node->counters[WINDOW_ROW_NUMBER];
+	int64		last = node->counters[f->function.frame_end];
+
+	if (number == 1 || f->kept_number != last)
+	{
+		if (last > number && node->ahead == AHEAD_IN_SORT)
+			sorted_input_peek(outerPlanState(node), last - number - 1, row = f->peeked);
+		else if (last > number)
+		{
+			stored_reader_begin(node->peers, last - number);
+			row = stored_reader_next(node->peers);
+			stored_reader_rest(node->peers);
+			if (row == NULL)
+				elog(ERROR, "gpusort: a stored row is missing");
+		}
+		slot_getsomeattrs(row, f->function.att);
+		group_column_keep(f->kept, row, node->columns->cxt);
+		f->kept_number = last;
+	}
+	*isnull = f->kept->isnull;
+	return f->kept->value;
 }
 
 /* Takes a row into the aggregates. */
@@ -536,7 +565,7 @@ ntile(const WindowState *node, int64 buckets)
 
 /* The value of a function for the current row. */
 static Datum
-function_value(WindowState *node, const FunctionState *f, TupleTableSlot *row, bool *isnull)
+function_value(WindowState *node, FunctionState *f, TupleTableSlot *row, bool *isnull)
 {
 	const int64 *counters = node->counters;
 	int64		rows = counters[WINDOW_PARTITION_ROWS];
@@ -558,6 +587,8 @@ function_value(WindowState *node, const FunctionState *f, TupleTableSlot *row, b
 		case WINDOW_FIRST_VALUE:
 			*isnull = f->kept->isnull;
 			return f->kept->value;
+		case WINDOW_LAST_VALUE:
+			return last_value(node, f, row, isnull);
 		case WINDOW_AGGREGATE:
 			aggregates = node->aggregates.agg->ss.ps.ps_ExprContext;
 			*isnull = aggregates->ecxt_aggnulls[f->aggno];
@@ -678,7 +709,8 @@ window_exec_with_ahead(PlanState *pstate)
 static void
 note_dependence(WindowState *node, const WindowFunction *function)
 {
-	WindowValue value = function->value == WINDOW_AGGREGATE ? function->frame_end : function->value;
+	bool		has_end = function->value == WINDOW_AGGREGATE || function->value == WINDOW_LAST_VALUE;
+	WindowValue value = has_end ? function->frame_end : function->value;
 
 	node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
 	node->needs_partition |= value == WINDOW_PARTITION_ROWS || value == WINDOW_NTILE || value == WINDOW_PERCENT_RANK ||
@@ -698,6 +730,7 @@ depends_on_peers(const WindowFunction *function)
 		case WINDOW_PERCENT_RANK:
 		case WINDOW_CUME_DIST:
 			return true;
+		case WINDOW_LAST_VALUE:
 		case WINDOW_AGGREGATE:
 			return function->frame_end == WINDOW_PEERS_END;
 		default:
@@ -743,12 +776,11 @@ init_values(WindowState *node, TupleDesc desc)
 		FunctionState *f = &node->functions[i];
 		WindowValue value = f->function.value;
 
-		if (value == WINDOW_LEAD)
-		{
+		if (value == WINDOW_LEAD || value == WINDOW_LAST_VALUE)
 			f->peeked = ExecInitExtraTupleSlot(node->css.ss.ps.state, desc, node->following->tts_ops);
+		if (value == WINDOW_LEAD)
 			f->reader = stored_rows_add_reader(node->stored);
-		}
-		if (value != WINDOW_LAG && value != WINDOW_FIRST_VALUE)
+		if (value != WINDOW_LAG && value != WINDOW_FIRST_VALUE && value != WINDOW_LAST_VALUE)
 			continue;
 		f->nkept = value == WINDOW_LAG ? f->function.distance + 1 : 1;
 		f->kept = palloc0(f->nkept * sizeof(GroupColumn));

@@ -4,8 +4,8 @@
  *
  * A WindowAgg is replaced, whatever node gives its rows their order, if the node knows all its
  * functions: those that number or count rows; lag() and lead() of a column with a constant
- * distance; first_value() of a column, and PostgreSQL's own aggregates whose final functions only
- * read, with a frame that begins with the partition.  A frame with an offset stays with the
+ * distance; first_value() and last_value() of a column, and PostgreSQL's own aggregates whose final
+ * functions only read, with a frame that begins with the partition.  A frame with an offset stays with the
  * WindowAgg, because its expression may raise an error.
  *
  * Only the topmost of several WindowAggs stops at its run condition.  Behind the row that
@@ -181,7 +181,8 @@ window_function_read(const WindowFunc *func, int frame_options, WindowFunction *
 			function->value = WINDOW_LEAD;
 			return read_distance(func, function);
 		case F_FIRST_VALUE:
-			function->value = WINDOW_FIRST_VALUE;
+		case F_LAST_VALUE:
+			function->value = func->winfnoid == F_FIRST_VALUE ? WINDOW_FIRST_VALUE : WINDOW_LAST_VALUE;
 			if (!IsA(linitial(func->args), Var))
 				return false;
 			function->att = linitial_node(Var, func->args)->varattno;

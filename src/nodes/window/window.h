@@ -45,6 +45,7 @@ typedef enum WindowValue
 	WINDOW_LAG,
 	WINDOW_LEAD,
 	WINDOW_FIRST_VALUE,
+	WINDOW_LAST_VALUE,			/* of the frame */
 	WINDOW_AGGREGATE			/* of the rows from the partition's first to the frame's last */
 } WindowValue;
 
@@ -57,10 +58,10 @@ typedef struct WindowFunction
 {
 	WindowValue value;
 	int			buckets;		/* of ntile() */
-	AttrNumber	att;			/* column of the child: of lag(), lead(), first_value() */
+	AttrNumber	att;			/* column of the child: of all that read rows but aggregates */
 	int			distance;		/* rows between, of lag() and lead() */
 	const Const *missing;		/* their value if there is no such row; NULL: NULL */
-	WindowValue frame_end;		/* of an aggregate: the counter of its rows */
+	WindowValue frame_end;		/* of last_value() and aggregates: the counter of a frame's rows */
 } WindowFunction;
 
 /* Reads a function of a WindowAgg.  False: the node does not know it. */
