@@ -312,6 +312,13 @@ FROM unnest(ARRAY[
 	'SELECT id, sum((SELECT min(v.id) FROM win v WHERE v.k = win.k)) OVER (ORDER BY id) FROM win'])
 	WITH ORDINALITY AS u (q, n), check_window(q) c
 ORDER BY n;
+-- EXPLAIN prints JSON_ARRAYAGG(), which PostgreSQL has from 16 on, with a WindowFunc alone
+DO $$ BEGIN
+	IF current_setting('server_version_num')::int >= 160000 THEN
+		EXECUTE 'EXPLAIN (VERBOSE) SELECT JSON_ARRAYAGG(id) OVER (ORDER BY id) FROM win';
+		EXECUTE 'EXPLAIN (VERBOSE) SELECT JSON_ARRAYAGG(id) OVER (ORDER BY k), rank() OVER (ORDER BY id) FROM win';
+	END IF;
+END $$;
 SELECT ntile(0) OVER (ORDER BY id) FROM win;
 SET gpusort.min_rows = 1000000;
 SELECT window_nodes('SELECT rank() OVER (ORDER BY k) FROM win');

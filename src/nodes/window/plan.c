@@ -21,6 +21,7 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
 #include "compat.h"
 #include "expression.h"
 #include "nodes/makefuncs.h"
@@ -101,6 +102,9 @@ aggregate_transition_type(const WindowFunc *func)
 	const FormData_pg_aggregate *form;
 	Oid			type = InvalidOid;
 
+	/* EXPLAIN can print JSON_ARRAYAGG() and its like with their WindowFunc alone, from 16 on */
+	if (func->wintype == JSONOID || func->wintype == JSONBOID)
+		return InvalidOid;
 	if (!func->winagg || func->winfnoid >= FirstNormalObjectId || contain_volatile_functions((Node *) func) ||
 		contain_subplans((Node *) func))
 		return InvalidOid;
