@@ -383,6 +383,17 @@ lag(const WindowState *node, const FunctionState *f, bool *isnull)
 	return value->value;
 }
 
+/* The reader's next row, which the counters say there is. */
+static TupleTableSlot *
+next_stored(StoredReader *reader)
+{
+	TupleTableSlot *row = stored_reader_next(reader);
+
+	if (row == NULL)
+		elog(ERROR, "gpusort: a stored row is missing");
+	return row;
+}
+
 static Datum
 lead(WindowState *node, const FunctionState *f, TupleTableSlot *row, bool *isnull)
 {
@@ -400,10 +411,8 @@ lead(WindowState *node, const FunctionState *f, TupleTableSlot *row, bool *isnul
 	}
 	if (number == 1)
 		stored_reader_begin(f->reader, distance);
-	row = stored_reader_next(f->reader);
+	row = next_stored(f->reader);
 	stored_reader_rest(f->reader);
-	if (row == NULL)
-		elog(ERROR, "gpusort: a stored row is missing");
 	return slot_getattr(row, f->function.att, isnull);
 }
 
@@ -421,10 +430,8 @@ last_value(WindowState *node, FunctionState *f, TupleTableSlot *row, bool *isnul
 		else if (last > number)
 		{
 			stored_reader_begin(node->peers, last - number);
-			row = stored_reader_next(node->peers);
+			row = next_stored(node->peers);
 			stored_reader_rest(node->peers);
-			if (row == NULL)
-				elog(ERROR, "gpusort: a stored row is missing");
 		}
 		slot_getsomeattrs(row, f->function.att);
 		group_column_keep(f->kept, row, node->columns->cxt);
@@ -468,11 +475,9 @@ aggregate_following(WindowState *node, int64 rows)
 
 		CHECK_FOR_INTERRUPTS();
 		if (node->ahead == AHEAD_STORED)
-			row = stored_reader_next(node->peers);
+			row = next_stored(node->peers);
 		else
 			sorted_input_peek(outerPlanState(node), i, row);
-		if (row == NULL)
-			elog(ERROR, "gpusort: a stored row is missing");
 		aggregate_row(&node->aggregates, row);
 	}
 	if (node->ahead == AHEAD_STORED)

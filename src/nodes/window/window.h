@@ -51,7 +51,7 @@ typedef enum WindowValue
 
 #define WINDOW_COUNTERS		WINDOW_NTILE
 
-/* Most rows between the current row and that of lag() or lead(). */
+/* The row of lag() or lead() is at most this many rows away. */
 #define WINDOW_MOST_DISTANCE	64
 
 typedef struct WindowFunction
@@ -59,8 +59,8 @@ typedef struct WindowFunction
 	WindowValue value;
 	int			buckets;		/* of ntile() */
 	AttrNumber	att;			/* column of the child: of all that read rows but aggregates */
-	int			distance;		/* rows between, of lag() and lead() */
-	const Const *missing;		/* their value if there is no such row; NULL: NULL */
+	int			distance;		/* of lag() and lead(): this many rows away */
+	const Const *missing;		/* their value if there is no such row; NULL: a NULL */
 	WindowValue frame_end;		/* of last_value() and aggregates: the counter of a frame's rows */
 } WindowFunction;
 
