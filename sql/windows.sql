@@ -188,6 +188,9 @@ INSERT INTO of_rows (query) VALUES
 		WINDOW w AS (PARTITION BY j ORDER BY k)'),
 	('SELECT k, lead(t) OVER w, lead(t, 3) OVER w, max(t) OVER w, ntile(3) OVER w FROM win
 		WINDOW w AS (PARTITION BY j ORDER BY k)'),
+	('SELECT t, lead(t) OVER w, lead(k, 64, -1) OVER w, lag(t) OVER w, rank() OVER w, row_number() OVER w FROM win
+		WINDOW w AS (PARTITION BY j ORDER BY k)'),
+	('SELECT k, lead(k, 3) OVER w, lead(long) OVER w FROM win WINDOW w AS (ORDER BY k)'),
 	-- keys without rows
 	('SELECT k, j, lag(j) OVER w, lead(k) OVER w, first_value(j) OVER w, sum(j) OVER w FROM win
 		WINDOW w AS (PARTITION BY k ORDER BY j)'),
@@ -234,6 +237,8 @@ SELECT window_child(query) AS child, c.nodes, c.rows, c.result, executed_window(
 FROM unnest(ARRAY[
 	'SELECT k, j, t, lag(t) OVER w, sum(j) OVER w, rank() OVER w FROM win WINDOW w AS (PARTITION BY k ORDER BY j)',
 	'SELECT k, lead(t) OVER w, ntile(3) OVER w, first_value(long) OVER w FROM win
+		WINDOW w AS (PARTITION BY k ORDER BY j)',
+	'SELECT k, lead(t, 2) OVER w, lead(id, 3, 0) OVER w, first_value(j) OVER w FROM win
 		WINDOW w AS (PARTITION BY k ORDER BY j)',
 	'SELECT k, row_number() OVER w, lag(k) OVER w, sum(id) OVER (PARTITION BY k) FROM win
 		WINDOW w AS (PARTITION BY k ORDER BY j)',

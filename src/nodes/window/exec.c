@@ -16,7 +16,8 @@
  * count(*), last_value() and aggregates if the frame ends with the last peer, as it does by default,
  * or with the partition.  A sort in memory can read its rows out of turn: the last row is found by exponential
  * and binary search.  Otherwise the rows of the peer group, or of the partition, are stored until
- * the next one begins (stored_rows.c).
+ * the next one begins (stored_rows.c).  For lead() alone, the rows up to the farthest that it reads
+ * are in a queue (row_queue.c).
  *
  * A row belongs to a new partition or peer group if a column differs from that of the
  * row before.  Many rows are taken from a sort at once, and the sort's keys tell the first
@@ -48,6 +49,7 @@
 #include "nodes/base/group_compare.h"
 #include "nodes/sort/sort_node.h"
 #include "nodes/transition/advance.h"
+#include "nodes/window/row_queue.h"
 #include "nodes/window/stored_rows.h"
 #include "nodes/window/window.h"
 
@@ -59,8 +61,15 @@ typedef enum WindowAhead
 {
 	AHEAD_UNKNOWN,				/* there was no row yet */
 	AHEAD_IN_SORT,				/* the sort reads them out of turn */
-	AHEAD_STORED				/* the rows of the partition or peer group are stored */
+	AHEAD_STORED,				/* the rows of the partition or peer group are stored */
+	AHEAD_QUEUED				/* some following rows are in a queue */
 } WindowAhead;
+
+static const char *const ahead_names[] = {
+	[AHEAD_IN_SORT] = "read from sort",
+	[AHEAD_STORED] = "stored",
+	[AHEAD_QUEUED] = "queued"
+};
 
 /* A function, and the values of other rows. */
 typedef struct FunctionState
@@ -126,9 +135,12 @@ typedef struct WindowState
 	bool		needs_ahead;	/* there is one */
 	bool		needs_peers_end;	/* one depends on the last row of the peer group */
 	bool		needs_partition;	/* one depends on the last row of the partition */
+	bool		only_leads;		/* all of them are lead() */
+	int			farthest;		/* the greatest distance of a lead() */
 	WindowAhead ahead;
 	TupleTableSlot *following;	/* a row that the sort read out of turn */
-	StoredRows *stored;			/* NULL: no function needs them */
+	RowQueue   *queue;			/* NULL: no function needs it */
+	StoredRows *stored;			/* the same */
 	StoredReader *peers;		/* reads peers of the current row among them */
 } WindowState;
 
@@ -291,6 +303,16 @@ count_stored_peers(WindowState *node)
 	return rows;
 }
 
+/* Begins to queue or store rows, with this row of the child or with none. */
+static void
+begin_ahead(WindowState *node, TupleTableSlot *row)
+{
+	if (node->queue != NULL)
+		row_queue_begin(node->queue, row);
+	if (node->stored != NULL)
+		stored_rows_begin(node->stored, row);
+}
+
 /* The next row, for functions that depend on following rows. */
 static TupleTableSlot *
 next_row_with_ahead(WindowState *node)
@@ -303,14 +325,14 @@ next_row_with_ahead(WindowState *node)
 		if (TupIsNull(row))
 			return row;
 		(void) sorted_input_ahead(outerPlanState(node), &all);
-		node->ahead = all && node->searches ? AHEAD_IN_SORT : AHEAD_STORED;
+		node->ahead = all && node->searches ? AHEAD_IN_SORT : node->only_leads ? AHEAD_QUEUED : AHEAD_STORED;
 		if (node->ahead == AHEAD_IN_SORT)
 			return row;
-		stored_rows_begin(node->stored, row);
+		begin_ahead(node, row);
 	}
 	else if (node->ahead == AHEAD_IN_SORT)
 		return ExecProcNode(outerPlanState(node));
-	return stored_rows_next(node->stored, node->skipping);
+	return node->ahead == AHEAD_QUEUED ? row_queue_next(node->queue) : stored_rows_next(node->stored, node->skipping);
 }
 
 /* Sets the counters that depend on following rows.  The row begins a peer group. */
@@ -331,8 +353,9 @@ count_ahead(WindowState *node, bool new_partition)
 			rows = counters[WINDOW_PARTITION_ROWS] - row;
 		if (node->needs_peers_end)
 			counters[WINDOW_PEERS_END] = row + count_same_ahead(node, rows, node->columns->n);
-		return;
 	}
+	if (node->ahead != AHEAD_STORED)
+		return;
 	if (node->needs_partition && new_partition)
 		counters[WINDOW_PARTITION_ROWS] = stored_rows_count(node->stored);
 	if (node->needs_peers_end)
@@ -400,6 +423,11 @@ lead(WindowState *node, const FunctionState *f, TupleTableSlot *row, bool *isnul
 	int64		number = node->counters[WINDOW_ROW_NUMBER];
 	int			distance = f->function.distance;
 
+	if (node->ahead == AHEAD_QUEUED)
+	{
+		row = row_queue_row(node->queue, distance);
+		return row != NULL ? slot_getattr(row, f->function.att, isnull) : absent_value(f, isnull);
+	}
 	if (number + distance > node->counters[WINDOW_PARTITION_ROWS])
 		return absent_value(f, isnull);
 	if (distance == 0)
@@ -720,6 +748,9 @@ note_dependence(WindowState *node, const WindowFunction *function)
 	node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
 	node->needs_partition |= value == WINDOW_PARTITION_ROWS || value == WINDOW_NTILE || value == WINDOW_PERCENT_RANK ||
 		value == WINDOW_CUME_DIST || value == WINDOW_LEAD;
+	node->only_leads &= value <= WINDOW_DENSE_RANK || value >= WINDOW_LAG;
+	if (value == WINDOW_LEAD)
+		node->farthest = Max(node->farthest, function->distance);
 	node->only_counts &= function->value <= WINDOW_DENSE_RANK;
 }
 
@@ -753,7 +784,7 @@ init_functions(WindowState *node, const List *funcs)
 
 	node->nfunctions = list_length(funcs);
 	node->functions = palloc0(node->nfunctions * sizeof(FunctionState));
-	node->only_counts = true;
+	node->only_counts = node->only_leads = true;
 	foreach(lc, funcs)
 	{
 		FunctionState *f = &node->functions[foreach_current_index(lc)];
@@ -783,7 +814,7 @@ init_values(WindowState *node, TupleDesc desc)
 
 		if (value == WINDOW_LEAD || value == WINDOW_LAST_VALUE)
 			f->peeked = ExecInitExtraTupleSlot(node->css.ss.ps.state, desc, node->following->tts_ops);
-		if (value == WINDOW_LEAD)
+		if (value == WINDOW_LEAD && node->stored != NULL)
 			f->reader = stored_rows_add_reader(node->stored);
 		if (value != WINDOW_LAG && value != WINDOW_FIRST_VALUE && value != WINDOW_LAST_VALUE)
 			continue;
@@ -867,8 +898,15 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(child, NULL));
 	if (node->needs_ahead)
 	{
-		node->stored = stored_rows_create(child, create_columns(node, node->needs_partition ? 0 : norder));
-		node->peers = stored_rows_add_reader(node->stored);
+		GroupColumns *columns = create_columns(node, node->needs_partition ? 0 : norder);
+
+		if (node->only_leads)
+			node->queue = row_queue_create(child, columns, node->farthest);
+		else
+		{
+			node->stored = stored_rows_create(child, columns);
+			node->peers = stored_rows_add_reader(node->stored);
+		}
 		/* expressions read rows of the child and stored rows */
 		css->ss.ps.outeropsset = true;
 		css->ss.ps.outeropsfixed = false;
@@ -912,8 +950,7 @@ window_rescan(CustomScanState *css)
 	PlanState  *outer = outerPlanState(css);
 
 	begin_rows(node);
-	if (node->stored != NULL)
-		stored_rows_begin(node->stored, NULL);
+	begin_ahead(node, NULL);
 	ExecClearTuple(node->following);
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
 	if (outer->chgParam == NULL)
@@ -941,7 +978,7 @@ window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	explain_columns(css, "Order Key", window->ordColIdx, window->ordNumCols, ancestors, es);
 	explain_condition(css, "Run Condition", cscan->custom_exprs, ancestors, es);
 	if (es->analyze && node->ahead != AHEAD_UNKNOWN)
-		ExplainPropertyText("Following Rows", node->ahead == AHEAD_IN_SORT ? "read from sort" : "stored", es);
+		ExplainPropertyText("Following Rows", ahead_names[node->ahead], es);
 	if (es->analyze && node->jumped > 0)
 		ExplainPropertyInteger("Rows Skipped", NULL, node->jumped, es);
 }
