@@ -2,8 +2,8 @@
  * transition.c
  *	  Transition values of aggregates, of the AggState that a node contains.
  *
- * The transition and final functions, their initial values and memory contexts are those that
- * ExecInitAgg() has prepared.  A function that asks for its aggregate's context gets the AggState.
+ * ExecInitAgg() has prepared the transition and final functions, their initial values and memory
+ * contexts.  A function that asks for its aggregate's context gets the AggState.
  *
  * Memory policy: transition values lie in the AggState's current aggregate context, which the node
  * resets with each group.

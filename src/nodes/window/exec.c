@@ -8,16 +8,16 @@
  * passed on when it comes.  WindowAgg stores the partition in a tuplestore, reads each row
  * from it, and calls each function.
  *
- * lag() and first_value() return values of earlier rows, which are kept.  An aggregate of the rows
- * from the partition's first to the end of the frame is advanced by each row
- * (nodes/transition): PostgreSQL's own AggState has its functions.
+ * lag() and first_value() return values of earlier rows; the node keeps these values.  An aggregate
+ * takes the rows from the partition's first to the frame's last.  Each row advances its transition
+ * value (nodes/transition); PostgreSQL's own AggState has its functions.
  *
  * Other functions depend on following rows: ntile(), percent_rank(), cume_dist() and lead(), and
  * count(*), last_value() and aggregates if the frame ends with the last peer, as it does by default,
- * or with the partition.  A sort in memory can read its rows out of turn: the last row is found by exponential
- * and binary search.  Otherwise the rows of the peer group, or of the partition, are stored until
- * the next one begins (stored_rows.c).  For lead() alone, the rows up to the farthest that it reads
- * are in a queue (row_queue.c).
+ * or with the partition.  A sort in memory can read its rows out of turn: exponential and binary
+ * search find the last row.  Otherwise the rows of the peer group, or of the partition, are stored
+ * until the next one begins (stored_rows.c).  If lead() alone depends on following rows, a queue has
+ * the rows up to the farthest that it reads (row_queue.c).
  *
  * A row belongs to a new partition or peer group if a column differs from that of the
  * row before.  Many rows are taken from a sort at once, and the sort's keys tell the first
@@ -106,7 +106,6 @@ typedef struct WindowState
 	const WindowAgg *window;	/* the replaced node */
 	int			nfunctions;
 	FunctionState *functions;
-	bool		only_counts;	/* the values are counters of rows before */
 	AttrNumber	kept_attno;		/* last column of kept values; 0: none are kept */
 	GroupColumns *columns;		/* of the partition, then of the order if the functions
 								 * depend on it */
@@ -132,15 +131,12 @@ typedef struct WindowState
 	WindowAggregates aggregates;
 
 	/* functions that depend on following rows */
-	bool		needs_ahead;	/* there is one */
 	bool		needs_peers_end;	/* one depends on the last row of the peer group */
 	bool		needs_partition;	/* one depends on the last row of the partition */
-	bool		only_leads;		/* all of them are lead() */
-	int			farthest;		/* the greatest distance of a lead() */
 	WindowAhead ahead;
 	TupleTableSlot *following;	/* a row that the sort read out of turn */
-	RowQueue   *queue;			/* NULL: no function needs it */
-	StoredRows *stored;			/* the same */
+	RowQueue   *queue;			/* if all of them are lead(); otherwise NULL */
+	StoredRows *stored;			/* if some are others; otherwise NULL */
 	StoredReader *peers;		/* reads peers of the current row among them */
 } WindowState;
 
@@ -325,7 +321,7 @@ next_row_with_ahead(WindowState *node)
 		if (TupIsNull(row))
 			return row;
 		(void) sorted_input_ahead(outerPlanState(node), &all);
-		node->ahead = all && node->searches ? AHEAD_IN_SORT : node->only_leads ? AHEAD_QUEUED : AHEAD_STORED;
+		node->ahead = all && node->searches ? AHEAD_IN_SORT : node->queue != NULL ? AHEAD_QUEUED : AHEAD_STORED;
 		if (node->ahead == AHEAD_IN_SORT)
 			return row;
 		begin_ahead(node, row);
@@ -512,7 +508,7 @@ aggregate_following(WindowState *node, int64 rows)
 		stored_reader_rest(node->peers);
 }
 
-/* Computes the aggregates of the current row's frame, unless it ends where that of the row before did. */
+/* Computes the aggregates of the current row's frame, unless the frame of the row before has the same end. */
 static void
 aggregate_frame(WindowState *node, TupleTableSlot *row)
 {
@@ -738,9 +734,18 @@ window_exec_with_ahead(PlanState *pstate)
  * ------------------------------------------------------------------------
  */
 
+/* What the functions of a window need, for window_begin(). */
+typedef struct WindowNeeds
+{
+	bool		peers;			/* where peer groups begin */
+	bool		only_counts;	/* nothing but counters of the rows before */
+	bool		only_leads;		/* no following rows but those of lead() */
+	int			farthest;		/* the greatest distance of a lead() */
+} WindowNeeds;
+
 /* Notes on which rows a function depends. */
 static void
-note_dependence(WindowState *node, const WindowFunction *function)
+note_dependence(WindowState *node, WindowNeeds *needs, const WindowFunction *function)
 {
 	bool		has_end = function->value == WINDOW_AGGREGATE || function->value == WINDOW_LAST_VALUE;
 	WindowValue value = has_end ? function->frame_end : function->value;
@@ -748,10 +753,10 @@ note_dependence(WindowState *node, const WindowFunction *function)
 	node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
 	node->needs_partition |= value == WINDOW_PARTITION_ROWS || value == WINDOW_NTILE || value == WINDOW_PERCENT_RANK ||
 		value == WINDOW_CUME_DIST || value == WINDOW_LEAD;
-	node->only_leads &= value <= WINDOW_DENSE_RANK || value >= WINDOW_LAG;
+	needs->only_leads &= value <= WINDOW_DENSE_RANK || value >= WINDOW_LAG;
 	if (value == WINDOW_LEAD)
-		node->farthest = Max(node->farthest, function->distance);
-	node->only_counts &= function->value <= WINDOW_DENSE_RANK;
+		needs->farthest = Max(needs->farthest, function->distance);
+	needs->only_counts &= function->value <= WINDOW_DENSE_RANK;
 }
 
 /* Does the function depend on where peer groups begin? */
@@ -774,33 +779,31 @@ depends_on_peers(const WindowFunction *function)
 	}
 }
 
-/* Reads the functions.  Do they depend on peer groups? */
-static bool
+/* Reads the functions. */
+static WindowNeeds
 init_functions(WindowState *node, const List *funcs)
 {
-	bool		peers = false;
+	WindowNeeds needs = {.only_counts = true,.only_leads = true};
 	int			naggs = 0;
 	ListCell   *lc;
 
 	node->nfunctions = list_length(funcs);
 	node->functions = palloc0(node->nfunctions * sizeof(FunctionState));
-	node->only_counts = node->only_leads = true;
 	foreach(lc, funcs)
 	{
 		FunctionState *f = &node->functions[foreach_current_index(lc)];
 
 		if (!window_function_read(lfirst_node(WindowFunc, lc), node->window->frameOptions, &f->function))
 			elog(ERROR, "gpusort: unknown window function");
-		peers |= depends_on_peers(&f->function);
-		note_dependence(node, &f->function);
+		needs.peers |= depends_on_peers(&f->function);
+		note_dependence(node, &needs, &f->function);
 		if (f->function.value == WINDOW_AGGREGATE)
 		{
 			f->aggno = naggs++;
 			node->aggregates.frame_end = f->function.frame_end;
 		}
 	}
-	node->needs_ahead = node->needs_peers_end || node->needs_partition;
-	return peers;
+	return needs;
 }
 
 /* Prepares the functions that read rows of the child. */
@@ -884,6 +887,8 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	const List *aggregates = lthird(cscan->custom_private);
 	PlanState  *child;
 	TupleDesc	desc;
+	WindowNeeds needs;
+	bool		needs_ahead;
 	int			norder;
 
 	if (aggregates != NIL)
@@ -893,15 +898,17 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(child);
 
 	node->window = linitial_node(WindowAgg, cscan->custom_private);
-	norder = init_functions(node, lsecond(cscan->custom_private)) ? node->window->ordNumCols : 0;
+	needs = init_functions(node, lsecond(cscan->custom_private));
+	needs_ahead = node->needs_peers_end || node->needs_partition;
+	norder = needs.peers ? node->window->ordNumCols : 0;
 	node->columns = create_columns(node, norder);
 	node->following = ExecInitExtraTupleSlot(estate, desc, ExecGetResultSlotOps(child, NULL));
-	if (node->needs_ahead)
+	if (needs_ahead)
 	{
 		GroupColumns *columns = create_columns(node, node->needs_partition ? 0 : norder);
 
-		if (node->only_leads)
-			node->queue = row_queue_create(child, columns, node->farthest);
+		if (needs.only_leads)
+			node->queue = row_queue_create(child, columns, needs.farthest);
 		else
 		{
 			node->stored = stored_rows_create(child, columns);
@@ -918,15 +925,15 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 		node->kept_attno > 0 || aggregates != NIL;
 	node->searches = sorted_input_groups(child);
 	/* jump() skips rows that were not taken */
-	node->takes = !node->needs_ahead && node->run_condition == NULL &&
+	node->takes = !needs_ahead && node->run_condition == NULL &&
 		sorted_input_compares(child, node->columns);
 	node->taken.compares = true;
 
 	node->values = css->ss.ss_ScanTupleSlot;
 	ExecStoreVirtualTuple(node->values);
 	begin_rows(node);
-	css->ss.ps.ExecProcNode = node->needs_ahead ? window_exec_with_ahead :
-		node->only_counts ? window_exec_only_counts : window_exec;
+	css->ss.ps.ExecProcNode = needs_ahead ? window_exec_with_ahead :
+		needs.only_counts ? window_exec_only_counts : window_exec;
 }
 
 static void

@@ -3,7 +3,7 @@
  *	  Replaces WindowAgg nodes of finished plans by GpuSort Window nodes.
  *
  * A WindowAgg is replaced, whatever node gives its rows their order, if the node knows all its
- * functions: those that number or count rows; lag() and lead() of a column with a constant
+ * functions: row numbers, ranks and counts of rows; lag() and lead() of a column with a constant
  * distance; first_value() and last_value() of a column, and PostgreSQL's own aggregates whose final
  * functions only read, with a frame that begins with the partition.  A frame with an offset stays with the
  * WindowAgg, because its expression may raise an error.

@@ -62,7 +62,7 @@ row_queue_begin(RowQueue *queue, TupleTableSlot *row)
 	queue->partition = 0;
 }
 
-/* Puts the pending row behind the others. */
+/* Appends the pending row to the queue. */
 static void
 add_pending(RowQueue *queue)
 {

@@ -64,7 +64,7 @@ stored_rows_add_reader(StoredRows *rows)
 	reader->rows = rows;
 	reader->row = make_slot(rows);
 	rows->readers = lappend(rows->readers, reader);
-	/* the first pointer is that of the current row */
+	/* pointer 0 reads the current row */
 	reader->pointer = list_length(rows->readers);
 	return reader;
 }
@@ -109,7 +109,7 @@ stored_rows_begin(StoredRows *rows, TupleTableSlot *row)
 	rows->pending = row;
 }
 
-/* Takes the rows that begin with the pending one.  The first of them becomes the current row. */
+/* Takes the pending row, which becomes the current one, and the other rows of its partition or peer group. */
 static void
 take_rows_together(StoredRows *rows)
 {
