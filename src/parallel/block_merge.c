@@ -24,6 +24,7 @@
 
 #include "key/key.h"
 #include "miscadmin.h"
+#include "parallel/block_stream.h"
 #include "parallel/key_block.h"
 #include "parallel/parallel.h"
 #include "store/store.h"
@@ -46,13 +47,6 @@ row_block_has_room(Size bytes, Size n, Size key_bytes)
 	return bytes + n * (key_bytes + sizeof(RowPlace)) <= ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
 }
 
-/* Width of keys in blocks of this layout. */
-static inline int
-block_key_bits(const KeyLayout *layout)
-{
-	return layout->total_bits <= 64 ? 64 : 128;
-}
-
 /* ------------------------------------------------------------------------
  * Writer: sorted rows into blocks, with keys in the common key range
  * ------------------------------------------------------------------------
@@ -66,7 +60,7 @@ typedef enum RowOrigin
 	FROM_MERGE
 } RowOrigin;
 
-typedef struct BlockWriter
+struct BlockWriter
 {
 	bool		keys_only;		/* blocks have keys alone */
 	SortResult *result;			/* the rows; NULL: they come from the merge */
@@ -91,7 +85,7 @@ typedef struct BlockWriter
 	RowPage    *page;			/* working memory of keybuf_stored_rows() */
 	TupleTableSlot *slot;		/* a row to be deformed */
 	TupleTableSlot *row_slot;	/* the result's row */
-} BlockWriter;
+};
 
 /* Sets and freezes the prefixes of a new key buffer. */
 static void
@@ -195,6 +189,7 @@ write_piece(BlockWriter *writer, RowBlock *block, RowOrigin from)
 	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
 	memcpy(block->rows, (const char *) writer->row + writer->row_at, block->bytes);
 	writer->row_at += block->bytes;
+	block->size = offsetof(RowBlock, rows) + block->keys_at + (block->n > 0 ? writer->key_bytes : 0);
 	if (block->n > 0 && from == FROM_MERGE)
 		put_merged_key(writer, block->rows + block->keys_at, 0);
 	else if (block->n > 0)
@@ -241,6 +236,7 @@ fill_rows(BlockWriter *writer, RowBlock *block, RowOrigin from)
 	block->whole = 0;
 	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, bytes);
 	block->places_at = block->keys_at + n * key_bytes;
+	block->size = offsetof(RowBlock, rows) + block->places_at + n * sizeof(RowPlace);
 	memcpy(block->rows + block->places_at, writer->places, n * sizeof(RowPlace));
 	if (from == FROM_MERGE)
 		memcpy(block->rows + block->keys_at, writer->merged_keys, n * key_bytes);
@@ -249,12 +245,7 @@ fill_rows(BlockWriter *writer, RowBlock *block, RowOrigin from)
 	return true;
 }
 
-/*
- * Creates a writer of the rows of a result or, if that is NULL, of a merge, which has returned
- * no row, in the current memory context.  common_range contains the keys of all rows that will
- * be merged.
- */
-static BlockWriter *
+BlockWriter *
 block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result, MergeTree *merge)
 {
 	BlockWriter *writer = palloc0(sizeof(BlockWriter));
@@ -267,6 +258,7 @@ block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range, So
 		if (result != NULL)
 		{
 			key_block_layout(spec, common_range, &writer->layout);
+			writer->key_bytes = block_key_bits(&writer->layout) / 8;
 			writer->taker = key_taker_create(result, &writer->layout);
 		}
 		return writer;
@@ -283,12 +275,13 @@ block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range, So
 	return writer;
 }
 
-/* Fills a block with the next rows; false if there are none. */
-static bool
+bool
 block_writer_fill(BlockWriter *writer, RowBlock *block)
 {
+	if (writer->keys_only && writer->result != NULL)
+		return key_block_fill(writer->taker, writer->key_bytes, block);
 	if (writer->keys_only)
-		return writer->result != NULL ? key_block_fill(writer->taker, block) : key_block_refill(writer->merge, block);
+		return key_block_refill(writer->merge, block);
 	if (writer->result == NULL)
 		return fill_rows(writer, block, FROM_MERGE);
 	if (writer->result->methods->kind == RESULT_ROWS)
@@ -300,28 +293,6 @@ block_writer_fill(BlockWriter *writer, RowBlock *block)
  * Merge of streams
  * ------------------------------------------------------------------------
  */
-
-/* A stream of blocks. */
-struct BlockSource
-{
-	MergeSource base;
-
-	/*
-	 * Frees the previous block and returns the next.  NULL at the end of the
-	 * stream, or if the exchange was stopped (stopped is set then).
-	 */
-	RowBlock   *(*next_block) (BlockSource *source);
-	bool		stopped;
-
-	/* set by block_merge_create() */
-	bool		wide;			/* keys have 128 bits, otherwise 64 */
-	bool		keys_only;		/* blocks have keys alone */
-	MemoryContext cxt;
-
-	char	   *long_row;		/* last row longer than a block; or NULL */
-	Size		long_row_size;	/* allocated size */
-	uint128		long_row_key;
-};
 
 /* Assembles a row from its pieces, the first in block; false if the exchange was stopped. */
 static bool
@@ -383,6 +354,15 @@ next_block_rows(MergeSource *base, MergeRows *rows)
 	return true;
 }
 
+void
+block_source_begin(BlockSource *source, const SortSpec *spec, bool wide)
+{
+	source->base.next = next_block_rows;
+	source->wide = wide;
+	source->keys_only = sends_keys(spec);
+	source->cxt = CurrentMemoryContext;
+}
+
 MergeTree *
 block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, BlockSource **sources, int n)
 {
@@ -396,12 +376,7 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 	tiebreak = tiebreak_create(CurrentMemoryContext, bulk_owner_create(CurrentMemoryContext, NULL),
 							   spec->desc, spec->keys, spec->nkeys);
 	for (int i = 0; i < n; i++)
-	{
-		sources[i]->base.next = next_block_rows;
-		sources[i]->wide = wide;
-		sources[i]->keys_only = sends_keys(spec);
-		sources[i]->cxt = CurrentMemoryContext;
-	}
+		block_source_begin(sources[i], spec, wide);
 	merge = merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, spec, &layout, tiebreak);
 	if (sends_keys(spec))
 		key_block_make_rows(merge, spec, common_range);

@@ -39,6 +39,7 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
+#include "parallel/block_stream.h"
 #include "parallel/parallel.h"
 #include "storage/latch.h"
 
@@ -314,23 +315,34 @@ common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, co
 }
 
 CommonKeyRange *
-exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys)
+common_key_range(const CommonKeyRange **ranges, int n, const KeyColumn *keys, int nkeys)
 {
 	CommonKeyRange *common_range = palloc0(sizeof(CommonKeyRange));
 	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 
-	Assert(barrier_released(ex));
 	/* holds no rows: it only has the kinds of the key columns */
 	keybuf_init(keybuf, keys, nkeys, true);
 	for (int c = 0; c < KEY_MAX_COLUMNS; c++)
 		key_range_init(&common_range->ranges[c]);
+	for (int i = 0; i < n; i++)
+		common_range_unite(common_range, ranges[i], keybuf);
+	pfree(keybuf);
+	return common_range;
+}
+
+CommonKeyRange *
+exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys)
+{
+	const CommonKeyRange **ranges = palloc((ex->nrings + 1) * sizeof(CommonKeyRange *));
+	int			n = 0;
+
+	Assert(barrier_released(ex));
 	for (int p = 0; p <= ex->nrings; p++)
 	{
 		if (exchange_slot(ex, p)->arrived)
-			common_range_unite(common_range, &exchange_slot(ex, p)->common_range, keybuf);
+			ranges[n++] = &exchange_slot(ex, p)->common_range;
 	}
-	pfree(keybuf);
-	return common_range;
+	return common_key_range(ranges, n, keys, nkeys);
 }
 
 void

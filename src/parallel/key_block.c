@@ -30,26 +30,28 @@ key_block_layout(const SortSpec *spec, const CommonKeyRange *common_range, KeyLa
 	pfree(keybuf);
 }
 
-/* Completes a block that has n keys; false if n is 0. */
+/* Completes a block that has n keys of this size; false if n is 0. */
 static bool
-end_block(RowBlock *block, uint32 n)
+end_block(RowBlock *block, uint32 n, Size key_bytes)
 {
 	block->n = n;
 	block->bytes = block->keys_at = block->places_at = 0;
 	block->whole = 0;
+	block->size = offsetof(RowBlock, rows) + n * key_bytes;
 	return n > 0;
 }
 
 bool
-key_block_fill(KeyTaker *taker, RowBlock *block)
+key_block_fill(KeyTaker *taker, Size key_bytes, RowBlock *block)
 {
-	return end_block(block, key_taker_take(taker, block->rows, ROW_BLOCK_ROOM));
+	return end_block(block, key_taker_take(taker, block->rows, ROW_BLOCK_ROOM), key_bytes);
 }
 
 bool
 key_block_refill(MergeTree *merge, RowBlock *block)
 {
-	uint32		room = ROW_BLOCK_ROOM / (merge->wide ? sizeof(uint128) : sizeof(uint64));
+	Size		key_bytes = merge->wide ? sizeof(uint128) : sizeof(uint64);
+	uint32		room = ROW_BLOCK_ROOM / key_bytes;
 	uint32		n = 0;
 	uint32		count;
 	const char *items;
@@ -67,7 +69,49 @@ key_block_refill(MergeTree *merge, RowBlock *block)
 		}
 		n += count;
 	}
-	return end_block(block, n);
+	return end_block(block, n, key_bytes);
+}
+
+/* ------------------------------------------------------------------------
+ * Decoding keys
+ * ------------------------------------------------------------------------
+ */
+
+KeyDecoder *
+key_decoder_create(const SortSpec *spec, const CommonKeyRange *common_range, uint32 batch)
+{
+	KeyDecoder *decoder = palloc0(sizeof(KeyDecoder));
+
+	keybuf_init(&decoder->keybuf, spec->keys, spec->nkeys, true);
+	key_block_layout(spec, common_range, &decoder->layout);
+	decoder->wide = decoder->layout.total_bits > 64;
+	decoder->batch = batch;
+	decoder->values = palloc(batch * spec->nkeys * sizeof(Datum));
+	decoder->isnull = palloc(batch * spec->nkeys * sizeof(bool));
+	decoder->words = palloc(batch * sizeof(uint64));
+	return decoder;
+}
+
+void
+key_decoder_run(KeyDecoder *decoder, const char *keys, Size distance, uint32 n)
+{
+	Assert(n <= decoder->batch);
+	if (!decoder->wide)
+	{
+		for (uint32 i = 0; i < n; i++)
+			memcpy(&decoder->words[i], keys + i * distance, sizeof(uint64));
+		decode_words(&decoder->keybuf, &decoder->layout, decoder->words, n, decoder->batch, decoder->values,
+					 decoder->isnull);
+		return;
+	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint128		key;
+
+		memcpy(&key, keys + i * distance, sizeof(key));
+		decode_key128(&decoder->keybuf, &decoder->layout, key, decoder->batch, &decoder->values[i],
+					  &decoder->isnull[i]);
+	}
 }
 
 /* ------------------------------------------------------------------------
@@ -78,47 +122,23 @@ key_block_refill(MergeTree *merge, RowBlock *block)
 /* Makes the rows of merged keys, a batch at a time. */
 typedef struct RowMaker
 {
-	KeyBuffer	keybuf;			/* tells the columns of keys */
-	KeyLayout	layout;
+	KeyDecoder *decoder;
 	RowWriter  *writer;
 	char	   *rows;			/* the rows of a batch */
 	char	   *blank;			/* a row without NULLs, whose values are set later */
 	Size		blank_bytes;
 	Size		value_at[KEY_MAX_COLUMNS];	/* offsets of the key columns' values in it */
-	Datum	   *values;			/* column c of row i: c * batch + i */
-	bool	   *isnull;
-	uint64	   *words;			/* the keys of a batch, if they have 64 bits */
 	Datum	   *row_values;		/* of one row */
 	bool	   *row_isnull;
 } RowMaker;
 
-/* Decodes the keys of n items. */
-static void
-decode_items(RowMaker *maker, const MergeTree *tree, const char *items, uint32 n)
-{
-	if (!tree->wide)
-	{
-		for (uint32 i = 0; i < n; i++)
-			memcpy(&maker->words[i], items + i * tree->item_bytes + MERGE_KEY_AT, sizeof(uint64));
-		decode_words(&maker->keybuf, &maker->layout, maker->words, n, tree->batch, maker->values, maker->isnull);
-		return;
-	}
-	for (uint32 i = 0; i < n; i++)
-	{
-		uint128		key;
-
-		memcpy(&key, items + i * tree->item_bytes + MERGE_KEY_AT, sizeof(key));
-		decode_key128(&maker->keybuf, &maker->layout, key, tree->batch, &maker->values[i], &maker->isnull[i]);
-	}
-}
-
 /* Do the decoded keys have a NULL? */
 static bool
-has_nulls(const RowMaker *maker, uint32 batch, uint32 n)
+has_nulls(const KeyDecoder *decoder, uint32 n)
 {
-	for (int c = 0; c < maker->keybuf.ncols; c++)
+	for (int c = 0; c < decoder->keybuf.ncols; c++)
 	{
-		if (memchr(&maker->isnull[c * batch], true, n) != NULL)
+		if (memchr(&decoder->isnull[c * decoder->batch], true, n) != NULL)
 			return true;
 	}
 	return false;
@@ -138,6 +158,7 @@ fill_blanks(const RowMaker *maker, const MergeTree *tree, char *items, uint32 n)
 	const Size	bytes = maker->blank_bytes;
 	const Size	item_bytes = tree->item_bytes;
 	const char *blank = maker->blank;
+	const KeyDecoder *decoder = maker->decoder;
 	char	   *row = maker->rows;
 
 	for (uint32 i = 0; i < n; i++, row += bytes, items += item_bytes)
@@ -145,12 +166,12 @@ fill_blanks(const RowMaker *maker, const MergeTree *tree, char *items, uint32 n)
 		row_copy(row, blank, bytes);
 		memcpy(items, &row, sizeof(MinimalTuple));
 	}
-	for (int c = 0; c < maker->keybuf.ncols; c++)
+	for (int c = 0; c < decoder->keybuf.ncols; c++)
 	{
-		const Datum *values = &maker->values[c * tree->batch];
+		const Datum *values = &decoder->values[c * tree->batch];
 		char	   *to = maker->rows + maker->value_at[c];
 
-		switch (maker->writer->cols[maker->keybuf.cols[c].att].kind)
+		switch (maker->writer->cols[decoder->keybuf.cols[c].att].kind)
 		{
 			case WRITER_1:
 				SET_VALUES(char, DatumGetChar);
@@ -172,23 +193,23 @@ static void
 make_rows(MergeTree *tree, char *items, uint32 n)
 {
 	RowMaker   *maker = tree->make_rows_arg;
+	KeyDecoder *decoder = maker->decoder;
 	char	   *row = maker->rows;
 
-	Assert(n <= tree->batch);
-	decode_items(maker, tree, items, n);
-	if (likely(!has_nulls(maker, tree->batch, n)))
+	key_decoder_run(decoder, items + MERGE_KEY_AT, tree->item_bytes, n);
+	if (likely(!has_nulls(decoder, n)))
 	{
 		fill_blanks(maker, tree, items, n);
 		return;
 	}
 	for (uint32 i = 0; i < n; i++)
 	{
-		for (int c = 0; c < maker->keybuf.ncols; c++)
+		for (int c = 0; c < decoder->keybuf.ncols; c++)
 		{
-			int			att = maker->keybuf.cols[c].att;
+			int			att = decoder->keybuf.cols[c].att;
 
-			maker->row_values[att] = maker->values[c * tree->batch + i];
-			maker->row_isnull[att] = maker->isnull[c * tree->batch + i];
+			maker->row_values[att] = decoder->values[c * tree->batch + i];
+			maker->row_isnull[att] = decoder->isnull[c * tree->batch + i];
 		}
 		memcpy(items + i * tree->item_bytes, &row, sizeof(MinimalTuple));
 		row += row_writer_write(maker->writer, maker->row_values, maker->row_isnull, row);
@@ -212,8 +233,8 @@ make_blank(RowMaker *maker, TupleDesc desc)
 		att_at[i] = at;
 		at += att->attlen;
 	}
-	for (int c = 0; c < maker->keybuf.ncols; c++)
-		maker->value_at[c] = att_at[maker->keybuf.cols[c].att];
+	for (int c = 0; c < maker->decoder->keybuf.ncols; c++)
+		maker->value_at[c] = att_at[maker->decoder->keybuf.cols[c].att];
 	pfree(att_at);
 }
 
@@ -223,8 +244,7 @@ key_block_make_rows(MergeTree *merge, const SortSpec *spec, const CommonKeyRange
 	RowMaker   *maker = palloc0(sizeof(RowMaker));
 	int			natts = spec->desc->natts;
 
-	keybuf_init(&maker->keybuf, spec->keys, spec->nkeys, true);
-	key_block_layout(spec, common_range, &maker->layout);
+	maker->decoder = key_decoder_create(spec, common_range, merge->batch);
 	maker->writer = row_writer_create(spec->desc);
 	maker->row_values = palloc0(natts * sizeof(Datum));
 	maker->row_isnull = palloc0(natts * sizeof(bool));
@@ -232,9 +252,6 @@ key_block_make_rows(MergeTree *merge, const SortSpec *spec, const CommonKeyRange
 	Assert(maker->writer->nvarying == 0);
 	make_blank(maker, spec->desc);
 	maker->rows = palloc(merge->batch * row_writer_room(maker->writer, maker->row_values, maker->row_isnull));
-	maker->values = palloc(merge->batch * spec->nkeys * sizeof(Datum));
-	maker->isnull = palloc(merge->batch * spec->nkeys * sizeof(bool));
-	maker->words = palloc(merge->batch * sizeof(uint64));
 	merge->make_rows = make_rows;
 	merge->make_rows_arg = maker;
 }

@@ -61,7 +61,7 @@ typedef struct RowBlock
 	uint32		keys_at;		/* offset of the keys; 16-byte aligned */
 	uint32		places_at;		/* offset of the row offsets in rows[] */
 	uint64		whole;			/* full length of a row in pieces; 0: none */
-	uint64		pad2;
+	uint64		size;			/* bytes of the block that are used */
 	char		rows[FLEXIBLE_ARRAY_MEMBER];
 } RowBlock;
 
