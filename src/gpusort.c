@@ -15,6 +15,7 @@
 #include "nodes/feed/feed.h"
 #include "nodes/incremental/incremental.h"
 #include "nodes/join/join.h"
+#include "nodes/shared/shared.h"
 #include "nodes/sort/sort_node.h"
 #include "nodes/window/window.h"
 #include "planner/planner.h"
@@ -40,6 +41,7 @@ register_nodes(void)
 {
 	RegisterCustomScanMethods(&sort_node.scan);
 	RegisterCustomScanMethods(&partial_sort_node.scan);
+	RegisterCustomScanMethods(&shared_sort_node.scan);
 	RegisterCustomScanMethods(&incremental_node.scan);
 	RegisterCustomScanMethods(&window_node.scan);
 	RegisterCustomScanMethods(&aggregate_node.scan);

@@ -333,6 +333,12 @@ extern void sort_cost_participant(const SortCostFacts *facts, int participants, 
 extern void sort_cost_parallel(const SortCostFacts *facts, int workers, SortCost *cost);
 
 /*
+ * Time of all processes of a shared sort besides their sorts: to write, merge and read this number of rows.
+ * row_bytes: average size of a stored row; 0: the rows are their keys.
+ */
+extern double sort_cost_share_us(double rows, double row_bytes, int processes);
+
+/*
  * Should the participants send their rows to a device?  forced: yes if that is
  * possible, even if it takes longer.  Without workers: should a serial sort send rows, whose
  * columns are all sort keys, instead of keys?

@@ -63,6 +63,13 @@
 #define MERGE_BYTE_NS			0.1 /* a byte of it */
 #define MERGE_COMPARE_NS		2.0 /* one comparison in the merge */
 
+/* Shared sort: rows in files */
+#define SHARE_NS				20.0	/* writing a row, merging it, writing it again */
+#define SHARE_BYTE_NS			0.8 /* a byte of it */
+#define SHARE_READ_NS			1.0 /* reading a row in one process */
+#define SHARE_READ_BYTE_NS		0.1 /* a byte of it */
+#define SHARE_FILE_US			100.0	/* files of a process that another one reads */
+
 /* Rows of several processes on a device */
 /* copying a row to a chunk and making its key */
 #define SEND_NS					20.0
@@ -518,4 +525,13 @@ sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool forced)
 							 cpu.sort_us / 1000, cpu.rows_us / 1000, device.sort_us / 1000,
 							 device.rows_us / 1000)));
 	return forced || total_us(&device) < total_us(&cpu);
+}
+
+double
+sort_cost_share_us(double rows, double row_bytes, int processes)
+{
+	double		bytes = sizeof(uint64) + (row_bytes > 0 ? row_bytes + sizeof(RowPlace) : 0);
+
+	return rows * (SHARE_NS + SHARE_BYTE_NS * bytes + processes * (SHARE_READ_NS + SHARE_READ_BYTE_NS * bytes)) / 1000 +
+		SHARE_FILE_US * processes * processes;
 }

@@ -9,13 +9,11 @@
  * it adds the merge join at a cost in proportion to the peer's (planner_internal.h), and
  * add_path() chooses.  Nodes above the join use its order without further cost.
  *
- * This is done for the hash join of one process, and for the one in workers.  Our join in
- * workers is PostgreSQL's partial merge join: each process sorts its share of the outer rows
- * and the whole inner side.  Its rows come from all workers, as the hash join's do, so what
- * lies above, and its costs, are the same for both.  A merge join of parallel sorts would have
- * to be compared together with what lies above it, which then runs in the leader.  A whole
- * inner side that does not fit work_mem would be written by each process; then nothing is
- * added.
+ * This is done for the hash join of one process, and for the one in workers.  In our join in
+ * workers each process sorts its share of the outer rows, and the processes sort the inner side
+ * together (nodes/shared).  The rows come from all workers, as the hash join's do, so what lies
+ * above, and its costs, are the same for both.  A merge join of parallel sorts would have to be
+ * compared together with what lies above it, which then runs in the leader.
  *
  * The times are those of all processes together, because how many run at once is the same for
  * both joins.  What processes wait for each other's use of memory is not counted for either.
@@ -28,6 +26,7 @@
  * - for joins that need a parameter of another relation, and those of a relation that is made
  *	 unique: a semijoin by merging is the same,
  * - in workers, for right and full joins: each process would return the rows without a match,
+ * - in workers, if they cannot divide the inner side,
  * - in workers, if only the first rows are wanted: up to PostgreSQL 18 a partial path takes the
  *	 place of a costlier one that would return them earlier.
  */
@@ -38,15 +37,20 @@
 #include "executor/nodeHash.h"
 #include "nodes/join/join.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/shared/shared.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
+#include "utils/guc.h"
 
 /* Bytes of a hash table for each row, beside the row: its header and the bucket array. */
 #define TABLE_ROW_BYTES		(HJTUPLE_OVERHEAD + 12)
+
+/* The files of a shared sort may be so much larger than predicted: by a process's share, and by the rows. */
+#define TEMP_FILE_MARGIN	4
 
 /* ------------------------------------------------------------------------
  * The peer
@@ -68,9 +72,12 @@ typedef struct Joined
 	List	   *outer_keys;
 	List	   *inner_keys;
 
-	/* the inputs of our join: every process reads the whole inner one */
+	/* the inputs of our join, in workers partial ones */
 	Path	   *outer;
 	Path	   *inner;
+	bool		shared;			/* all processes sort the inner one together */
+	double		inner_shares;	/* the number of the processes' shares of it; without workers 1 */
+	double		inner_rows;		/* all inner rows, which each process joins */
 
 	double		inner_us;		/* predicted time to read it; 0: the peer reads the same */
 
@@ -107,10 +114,10 @@ join_facts(const Joined *join, List *clauses, JoinFacts *facts)
 
 	memset(facts, 0, sizeof(*facts));
 	facts->outer_rows = join->outer->rows * join->shares;
-	facts->inner_rows = join->inner->rows * join->participants;
+	facts->inner_rows = join->inner_rows * join->participants;
 	facts->outer_bytes = stored_row_bytes(join->outer->pathtarget->width);
 	facts->inner_bytes = stored_row_bytes(join->inner->pathtarget->width);
-	facts->table_bytes = join->inner->rows * (facts->inner_bytes + TABLE_ROW_BYTES);
+	facts->table_bytes = join->inner_rows * (facts->inner_bytes + TABLE_ROW_BYTES);
 	facts->memory = get_hash_memory_limit();
 	facts->keys = list_length(clauses);
 	foreach(lc, clauses)
@@ -131,13 +138,13 @@ output_us(const Joined *join, const Path *path)
 
 /*
  * Fills the peer.  False if its hash table lies in the CPU's inner caches.  The processes of a
- * Parallel Hash read the inner side and build the table together, while each of ours reads
- * the whole side; otherwise both read the same input.
+ * Parallel Hash build the table together; otherwise each of them reads the whole inner side.
  */
 static bool
 find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 {
 	const Path *inner = path->jpath.innerjoinpath;
+	bool		together = path->jpath.path.parallel_aware;
 	JoinFacts	facts;
 	double		hash_us;
 
@@ -145,18 +152,13 @@ find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 	if (!hash_join_exceeds_cache(&facts))
 		return false;
 	peer->own = path->jpath.path.total_cost - join->outer->total_cost;
-	peer->us = output_us(join, &path->jpath.path);
-	if (inner == join->inner)
+	if (together)
 	{
-		peer->own -= inner->total_cost;
-		peer->us += hash_join_us(&facts);
-		return peer->own > 0;
+		facts.inner_rows = join->inner_rows;
+		facts.memory *= join->participants;
 	}
-	join->inner_us = us_of_cost(join->inner->total_cost) * join->participants;
-	facts.inner_rows = join->inner->rows;
-	facts.memory *= join->participants;
 	hash_us = hash_join_us(&facts);
-	if (join->jointype == JOIN_INNER)
+	if (together && join->jointype == JOIN_INNER)
 	{
 		/* the table may have the outer rows as well */
 		JoinFacts	other = facts;
@@ -168,7 +170,14 @@ find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 		other.table_bytes = facts.outer_rows * (facts.outer_bytes + TABLE_ROW_BYTES);
 		hash_us = Min(hash_us, hash_join_us(&other));
 	}
-	peer->us += hash_us + us_of_cost(Min(join->inner->total_cost, inner->total_cost * join->shares));
+	peer->us = output_us(join, &path->jpath.path) + hash_us;
+	if (inner == join->inner)
+		peer->own -= inner->total_cost;
+	else
+	{
+		join->inner_us = us_of_cost(join->inner->total_cost) * join->inner_shares;
+		peer->us += us_of_cost(inner->total_cost) * join->participants;
+	}
 	return peer->own > 0;
 }
 
@@ -234,22 +243,30 @@ typedef struct Side
 	bool		sorted;			/* the path has the order */
 } Side;
 
-/* times: how often all processes together sort this path's number of rows */
+/* shares: of the processes, each of which sorts this path's number of rows; shared: they sort all rows together */
 static bool
-find_side(const Joined *join, Path *path, List *pathkeys, double times, Side *side)
+find_side(const Joined *join, Path *path, List *pathkeys, double shares, bool shared, Side *side)
 {
 	SortOffer  *sort = &side->sort;
 
 	side->path = path;
 	*sort = (SortOffer) {.pathkeys = pathkeys,.participants = join->participants};
-	side->sorted = pathkeys_contained_in(pathkeys, path->pathkeys);
+	side->sorted = !shared && pathkeys_contained_in(pathkeys, path->pathkeys);
 	if (side->sorted)
 		return true;
 	if (!find_sort(join->root, path->parent, NULL, path, sort))
 		return false;
-	sort->time.sort_us *= times;
-	sort->time.rows_us *= times;
-	sort->own_us *= times;
+	sort->time.sort_us *= shares;
+	sort->time.rows_us *= shares;
+	sort->own_us *= shares;
+	if (shared)
+	{
+		double		bytes = sort->keys_only ? 0 : stored_row_bytes(path->pathtarget->width);
+		double		share_us = sort_cost_share_us(join->inner_rows, bytes, join->participants);
+
+		sort->time.sort_us += share_us;
+		sort->own_us += share_us;
+	}
 	return true;
 }
 
@@ -257,6 +274,26 @@ static Path *
 side_path(const Joined *join, const Side *side, const Peer *peer)
 {
 	return side->sorted ? side->path : sort_offer_path(join->root, side->path->parent, &side->sort, peer);
+}
+
+static Path *
+inner_side_path(const Joined *join, const Side *side, const Peer *peer)
+{
+	Path	   *path = side_path(join, side, peer);
+
+	return join->shared ? shared_sort_path(path, join->inner_rows) : path;
+}
+
+/*
+ * May each process write its share of this side to files, twice?  A hash join in memory needs no file, and should not
+ * become an error.
+ */
+static bool
+files_allowed(const Joined *join)
+{
+	double		bytes = 2 * join->inner_rows * stored_row_bytes(join->inner->pathtarget->width) / join->participants;
+
+	return temp_file_limit < 0 || bytes * TEMP_FILE_MARGIN < temp_file_limit * 1024.0;
 }
 
 /* Adds a merge join of our sorts, if it is faster than the hash join. */
@@ -280,16 +317,16 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 	Cost		inner_read_cost;
 	Path	   *path;
 
-	if (!find_side(join, join->outer, join->outer_keys, join->shares, &outer) ||
-		!find_side(join, join->inner, join->inner_keys, join->participants, &inner) ||
-		(outer.sorted && inner.sorted) || (join->participants > 1 && inner.sort.time.spills))
+	if (!find_side(join, join->outer, join->outer_keys, join->shares, false, &outer) ||
+		!find_side(join, join->inner, join->inner_keys, join->inner_shares, join->shared, &inner) ||
+		(outer.sorted && inner.sorted) || (join->shared && !files_allowed(join)))
 		return;
 	/* sorts alone that take longer need no path */
 	ours = join->inner_us + outer.sort.own_us + inner.sort.own_us;
 	if (margin * ours >= peer.us)
 		return;
 	outer_path = side_path(join, &outer, &peer);
-	inner_path = side_path(join, &inner, &peer);
+	inner_path = inner_side_path(join, &inner, &peer);
 	path = compat_create_mergejoin_path(join->root, join->joinrel, join->jointype, join->extra, outer_path,
 										inner_path, pathkeys, join->clauses, &outer_read, &inner_read);
 	Assert(path_has_target(path, join->joinrel->reltarget));
@@ -322,6 +359,23 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 		add_path(join->joinrel, path);
 }
 
+/* Sets the inner input of our join beside this hash join, in workers or not.  False: there is none. */
+static bool
+choose_inner(Joined *join, const HashPath *hashed, int workers)
+{
+	join->shared = workers > 0;
+	join->inner = hashed->jpath.innerjoinpath;
+	/* PostgreSQL's Merge Join would mark rows, which a shared sort cannot do */
+	if (join->shared && (!gpusort_merge_joins || !merge_join_has_node(join->jointype) ||
+						 join->innerrel->partial_pathlist == NIL))
+		return false;
+	if (join->shared && !hashed->jpath.path.parallel_aware)
+		join->inner = linitial(join->innerrel->partial_pathlist);
+	join->inner_shares = join->shared ? shares_of(join->inner->parallel_workers) : 1;
+	join->inner_rows = join->inner->rows * join->inner_shares;
+	return true;
+}
+
 /* Offers a merge join beside the cheapest hash join of these paths. */
 static void
 offer_beside(Joined *join, const List *paths)
@@ -334,11 +388,11 @@ offer_beside(Joined *join, const List *paths)
 		return;
 	workers = hashed->jpath.path.parallel_workers;
 	join->outer = hashed->jpath.outerjoinpath;
-	join->inner = hashed->jpath.path.parallel_aware ?
-		get_cheapest_parallel_safe_total_inner(join->innerrel->pathlist) : hashed->jpath.innerjoinpath;
 	join->participants = workers > 0 ? workers + parallel_leader_participation : 1;
 	join->shares = workers > 0 ? shares_of(workers) : 1;
-	if (join->inner != NULL && find_hash_peer(join, hashed, &peer) && can_merge(join, workers) && find_orders(join))
+	join->inner_us = 0;
+	if (choose_inner(join, hashed, workers) && find_hash_peer(join, hashed, &peer) && can_merge(join, workers) &&
+		find_orders(join))
 		offer_merge_join(join, &peer);
 }
 
@@ -372,7 +426,6 @@ offer_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 		return;
 	if (!workers_above(root, joinrel))
 		offer_beside(&join, joinrel->pathlist);
-	join.inner_us = 0;
 	if (!wants_first_rows(root))
 		offer_beside(&join, joinrel->partial_pathlist);
 }

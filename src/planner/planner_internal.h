@@ -150,6 +150,7 @@ typedef struct SortOffer
 
 	Path	   *input;			/* partial if the sort is parallel */
 	bool		parallel;
+	bool		keys_only;		/* SortCostFacts.keys_only */
 	double		input_us;		/* predicted time to read the input, with starting workers */
 	double		own_us;			/* predicted time of the sort until the wanted rows are returned */
 	double		serial_us;		/* the same, in one process */

@@ -33,6 +33,7 @@
 #include "nodes/join/join.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
+#include "nodes/shared/shared.h"
 #include "nodes/sort/sort_node.h"
 #include "nodes/window/window.h"
 #include "optimizer/planmain.h"
@@ -376,8 +377,9 @@ replace_node(Plan *plan, NodeContext context)
 			plan->righttree = replace_walk(plan->righttree, rows);
 			return IsA(plan, MergeJoin) ? replace_merge_join((MergeJoin *) plan, context.rewind) : plan;
 		case T_CustomScan:
-
 			/* a node of another extension may depend on the types of its children */
+			if (custom_plan_is(plan, &shared_sort_node))
+				plan->lefttree = replace_walk(plan->lefttree, none);
 			return plan;
 		default:
 

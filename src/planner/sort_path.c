@@ -350,6 +350,7 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	facts.bound = offer->bound;
 	offer->input = input;
 	offer->parallel = false;
+	offer->keys_only = facts.keys_only;
 	/* the rows of a Gather are sorted by its participants */
 	if (path_gathers(input))
 		sort_cost_parallel(&facts, ((const GatherPath *) path_below_projection(input))->subpath->parallel_workers,

@@ -10,12 +10,14 @@
  * their order alone decide which rows are dropped.  So a sort that is repeated after a GPU's failure takes the
  * same rows again.
  *
- * Memory policy: one array, allocated once.
+ * Memory policy: one array, allocated once.  Processes that sort one side together have another one in shared memory,
+ * so that all of them look up keys in the same cache lines.
  * Source: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), blocked filters.
  */
 #include "postgres.h"
 
 #include "access/tupmacs.h"
+#include "port/atomics.h"
 #include "port/pg_bitutils.h"
 #include "scan/key_filter.h"
 #include "store/store.h"
@@ -36,7 +38,8 @@ struct KeyFilter
 	bool		complete;		/* all values were added */
 	int			shift;			/* of a hash value, to get the number of a word */
 	Size		bytes;
-	uint64	   *words;
+	uint64	   *own;			/* of the values that this process has added */
+	uint64	   *words;			/* own, or those of all processes */
 };
 
 /* Base-2 logarithm of the number of words for this number of values; 64: no memory has them. */
@@ -64,8 +67,31 @@ key_filter_create(double values)
 
 	filter->shift = 64 - log;
 	filter->bytes = (Size) sizeof(uint64) << log;
-	filter->words = MemoryContextAllocHuge(CurrentMemoryContext, filter->bytes);
+	filter->own = MemoryContextAllocHuge(CurrentMemoryContext, filter->bytes);
 	return filter;
+}
+
+Size
+key_filter_bytes(const KeyFilter *filter)
+{
+	return filter->bytes;
+}
+
+void
+key_filter_publish(const KeyFilter *filter, uint64 *shared)
+{
+	for (Size i = 0; i < filter->bytes / sizeof(uint64); i++)
+	{
+		if (filter->own[i] != 0)
+			(void) pg_atomic_fetch_or_u64((pg_atomic_uint64 *) &shared[i], filter->own[i]);
+	}
+}
+
+void
+key_filter_adopt(KeyFilter *filter, uint64 *shared)
+{
+	filter->words = shared;
+	filter->complete = shared != NULL;
 }
 
 void
@@ -75,7 +101,8 @@ key_filter_begin(KeyFilterUse *use)
 	if (use->role == KEY_FILTER_ADDS)
 	{
 		use->filter->complete = false;
-		memset(use->filter->words, 0, use->filter->bytes);
+		use->filter->words = use->filter->own;
+		memset(use->filter->own, 0, use->filter->bytes);
 	}
 }
 

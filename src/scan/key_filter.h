@@ -40,6 +40,15 @@ extern bool key_filter_possible(double values, Size memory);
 /* Creates a filter in the current memory context.  key_filter_possible() has allowed it. */
 extern KeyFilter *key_filter_create(double values);
 
+/* Size of a filter's words. */
+extern Size key_filter_bytes(const KeyFilter *filter);
+
+/* Adds a filter's values to words in shared memory, to which other processes add theirs. */
+extern void key_filter_publish(const KeyFilter *filter, uint64 *shared);
+
+/* From now on the filter has the values that all processes have added to the words.  NULL: it is given up. */
+extern void key_filter_adopt(KeyFilter *filter, uint64 *shared);
+
 /* Called before the sort takes its first row.  A sort that is repeated takes the same rows again. */
 extern void key_filter_begin(KeyFilterUse *use);
 

@@ -1,7 +1,8 @@
 # worker_joins.pl: merge joins of our sorts in the workers, beside PostgreSQL's hash joins there.
 #
 # The plan and the rows of each join type and of several keys; fewer workers than planned and none; private hash tables
-# as peers; an inner side that would spill; a Gather that is scanned again; EXPLAIN ANALYZE; errors and a cancel.
+# as peers; an inner side that spills, has long rows, few rows or none, or one key; a Gather that is scanned again;
+# EXPLAIN ANALYZE; errors and a cancel; no file remains.
 use strict;
 use warnings;
 
@@ -37,7 +38,10 @@ CREATE UNIQUE INDEX ON few (id);
 ANALYZE few, many;
 SQL
 
-my $in_workers = qr/Gather.*\(GpuSort Join\).*\(GpuSort\).*Parallel Seq Scan.*\(GpuSort\).*\n *->  Seq Scan/s;
+my $each = qr/Gather.*\(GpuSort Join\).*\(GpuSort\).*Parallel Seq Scan.*\(GpuSort\).*\n *->  Seq Scan/s;
+my $each = qr/Gather.*\(GpuSort Join\).*\(GpuSort\).*Parallel Seq Scan.*\(GpuSort\).*\n *->  Seq Scan/s;
+my $shared = qr/Parallel Custom Scan \(GpuSort Shared\).*\n *->  Parallel Seq Scan/s;
+my $in_workers = qr/Gather.*\(GpuSort Join\).*\(GpuSort\).*Parallel Seq Scan.*$shared/s;
 
 # The query with a digest of its rows, in any order.
 sub digest
@@ -75,8 +79,9 @@ my %joins = (
 	'two keys' => 'SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.b = f.b AND m.g = f.g');
 
 joins_like('', $joins{$_}, $in_workers, $_) for sort keys %joins;
-joins_like('SET enable_hashjoin = off;', "SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.$_ = f.$_", $in_workers,
-	"texts in workers, $_")
+# PostgreSQL plans these: each process sorts the whole inner side
+joins_like('SET enable_hashjoin = off;', "SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.$_ = f.$_", $each,
+	"each process sorts texts, $_")
   for qw(t l);
 joins_like("SET max_parallel_workers = $_;", $inner, $in_workers, "$_ workers launched") for 0, 1;
 joins_like('SET max_parallel_workers_per_gather = 4;', $inner, qr/Planned: 4.*Join/s, '4 workers');
@@ -86,13 +91,68 @@ joins_like('SET enable_parallel_hash = off;', $inner, $in_workers, 'beside priva
 # what stays PostgreSQL's
 joins_like('SET gpusort.plan_grouping = off;', $inner, qr/Parallel Hash Join/, 'off');
 joins_like('SET enable_mergejoin = off;', $inner, qr/Parallel Hash Join/, 'without merge joins');
-joins_like("SET work_mem = '4MB';", $inner, qr/Hash Join/, 'an inner side that would spill in each process');
+joins_like("SET temp_file_limit = '10MB';", $inner, qr/Parallel Hash Join/, 'a limit of files');
+joins_like("SET temp_file_limit = '1GB';", $inner, $in_workers, 'a higher limit of files');
 joins_like('', "SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.k = f.k WHERE f.id < 5000", qr/Hash Join/,
 	'a table in the cache');
 joins_like('', "SELECT m.id, f.id AS fid FROM many m FULL JOIN few f ON m.k = f.k",
 	qr/Join Type: Full|Full Join/, 'a full join');
 
 like(plan_of('SET parallel_tuple_cost = 0;', "$inner LIMIT 10"), qr/Parallel Hash Join/, 'first rows');
+
+# Rows that a shared sort must pass on unchanged, or divide.  The planner is told of many more rows and values than
+# there are, so that it joins all of them in this way.
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE odd (kind text, id int, k int8, t text COLLATE "C", l text $loose, f float8, n numeric, s int2, d date,
+	long text);
+CREATE TABLE odd_inner (LIKE odd);
+INSERT INTO odd SELECT 'values', i, nullif(i * 7 % 6007, 7)::int8 * 4000000000,
+	i * 7 % 6007 % 50 || repeat('-', 30) || i * 7 % 6007,
+	(array['a', 'A', 'b'])[1 + i % 3] || i * 7 % 6007,
+	CASE WHEN i % 3000 = 0 THEN '-0' WHEN i % 2900 = 0 THEN 'NaN' ELSE (i * 7 % 6007)::float8 / 7 END,
+	(i * 7 % 6007)::numeric / 3, i * 7 % 6007, date '2000-01-01' + i * 7 % 6007
+	FROM generate_series(1, 6000) i;
+INSERT INTO odd_inner SELECT 'values', i, nullif(i * 11 % 6007, 7)::int8 * 4000000000,
+	i * 11 % 6007 % 50 || repeat('-', 30) || i * 11 % 6007,
+	(array['a', 'A', 'b'])[1 + i % 3] || i * 11 % 6007,
+	CASE WHEN i % 3000 = 0 THEN '0' WHEN i % 2900 = 0 THEN 'NaN' ELSE (i * 11 % 6007)::float8 / 7 END,
+	(i * 11 % 6007)::numeric / 3, i * 11 % 6007, date '2000-01-01' + i * 11 % 6007,
+	CASE WHEN i % 200 = 0 THEN repeat(md5(i::text), 100 + 40 * (i / 200)) ELSE 'x' END
+	FROM generate_series(1, 9000) i;
+-- one key has half of the inner rows
+INSERT INTO odd_inner SELECT 'skew', i, CASE WHEN i % 2 = 0 THEN 5 ELSE i END, i FROM generate_series(1, 60000) i;
+INSERT INTO odd SELECT 'skew', i, i, i FROM generate_series(1, 200) i;
+ALTER TABLE odd_inner ALTER long SET STORAGE EXTERNAL;
+@{[map { my $t = $_; map { "ALTER TABLE $t ALTER $_ SET (n_distinct = -0.9);" } qw(k t l f n s d) } qw(odd odd_inner)]}
+ANALYZE odd, odd_inner;
+UPDATE pg_class SET reltuples = reltuples * 2000 WHERE relname LIKE 'odd%';
+SQL
+my $told = 'SET cpu_operator_cost = 0.0025; SET enable_nestloop = off;';
+my %odd = (
+	int8 => 'o.k = i.k', text => 'o.t = i.t', float8 => 'o.f = i.f',
+	numeric => 'o.n = i.n', int2 => 'o.s = i.s', date => 'o.d = i.d', 'int2 = int8' => 'o.s = i.k',
+	'two keys' => 'o.t = i.t AND o.f = i.f', 'keys of 128 bits' => 'o.k = i.k AND o.f = i.f');
+# compared with a plan for the rows that there are
+sub odd_joins_like
+{
+	my ($set, $condition, $columns, $kind, $name) = @_;
+	my $query = "SELECT o.id, $columns FROM odd o JOIN odd_inner i ON $condition "
+	  . "WHERE o.kind = '$kind' AND i.kind = '$kind'";
+
+	$stock{$query} //= $node->safe_psql('postgres', 'SET gpusort.enable = off; SET enable_hashjoin = off; '
+		  . 'SET max_parallel_workers_per_gather = 0; ' . digest($query));
+	joins_like("$told $set", $query, $in_workers, $name);
+}
+odd_joins_like('', $odd{$_}, 'i.id', 'values', "values: $_") for sort keys %odd;
+odd_joins_like("SET work_mem = '$_';", 'o.k = i.k', 'i.long', 'values', "rows longer than a block, $_")
+  for qw(64MB 1GB);
+odd_joins_like('', 'o.k = i.k', 'o.k AS ok, i.k AS ik', 'values', 'keys alone');
+odd_joins_like("SET max_parallel_workers_per_gather = $_;", 'o.k = i.k', 'i.id', 'skew',
+	"one key has half of the rows, $_ workers")
+  for 1, 2, 7;
+odd_joins_like('', 'o.k = i.k AND abs(i.id) < 0', 'i.id', 'values', 'no inner rows');
+odd_joins_like('', 'o.k = i.k AND abs(i.id) < 2', 'i.id', 'values', 'one inner row');
+odd_joins_like('SET gpusort.run_rows = 500;', 'o.k = i.k', 'i.id', 'skew', 'many runs in each process');
 
 # above and around it
 joins_like('', "SELECT x.id, y.g FROM ($inner) x JOIN many y ON x.fid = y.id", qr/Gather.*\(GpuSort Join\)/s,
@@ -104,24 +164,36 @@ joins_like('SET enable_material = off;',
 my $groups = 'SELECT f.k, count(*) FROM many m JOIN few f ON m.k = f.k GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 5';
 is($node->safe_psql('postgres', $groups), $node->safe_psql('postgres', "SET gpusort.enable = off; $groups"),
 	'groups above');
-my $analyzed = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF) @{[digest($inner)]}");
+my $analyzed = $node->safe_psql('postgres',
+	"EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF) @{[digest($inner)]}");
 like($analyzed, qr/\(GpuSort Join\) \(actual rows=\d+(\.\d+)? loops=3\)/, 'EXPLAIN ANALYZE: each process joins');
 like($analyzed, qr/Worker 0:/, 'EXPLAIN ANALYZE: figures of workers');
+like($analyzed, qr/GpuSort Shared.*Worker 1:  Sort Method: cpu/s, 'EXPLAIN ANALYZE: the sorts of the workers');
+like($analyzed, qr/temp read=\d+ written=\d+/, 'EXPLAIN ANALYZE: temporary files');
+
+# few outer rows have a match: the keys of all processes' inner rows make the filter
+my $filtered = 'SELECT m.id, f.t FROM many m JOIN few f ON m.k = f.id WHERE f.id < 90000';
+joins_like('SET enable_indexscan = off; SET enable_bitmapscan = off;', $filtered, $in_workers, 'few rows have a match');
+like($node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) @{[digest($filtered)]}"),
+	qr/Rows Removed by Merge Cond: \d{5,}.*GpuSort Shared/s, 'rows without a match are dropped');
+
+# the leader's join may be rewound, so the leader has no filter, but its workers could make one
+joins_like('SET enable_material = off;',
+	"SELECT g, x.n FROM generate_series(1, 3) g LEFT JOIN (SELECT count(*) AS n FROM ($filtered) j OFFSET 0) x"
+	. ' ON g > x.n % 2',
+	qr/Nested Loop.*Gather.*\(GpuSort Join\).*\(GpuSort Shared\)/s, 'a filter of the workers alone');
 
 # an error in a worker or the leader, a cancel, a cursor that is not read to its end
 my $matched = $node->safe_psql('postgres', 'SELECT max(m.id) FROM many m JOIN few f ON m.b = f.b');
 fails_like($node, "SELECT sum(1 / (m.id - $matched)) FROM many m JOIN few f ON m.b = f.b", qr/division by zero/,
 	'an error');
+fails_like($node, "SELECT sum(f.z) FROM many m JOIN (SELECT k, 1 / (id - 299999) AS z FROM few) f ON m.k = f.k",
+	qr/division by zero/, 'an error below the shared sort');
 fails_like($node, "SET statement_timeout = '100ms'; " . digest($inner), qr/statement timeout/, 'a cancel');
 is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT 1 FROM many m JOIN few f ON m.k = f.k; '
 		. 'FETCH 2 FROM c; COMMIT'), "1\n1", 'a cursor');
 joins_like('', $inner, $in_workers, 'afterwards');
+is(join(' ', glob($node->data_dir . '/base/pgsql_tmp/*')), '', 'no file remains');
 
-# an inner side that an index returns in order
-$node->safe_psql('postgres', 'CREATE INDEX ON many (k); VACUUM many');
-my $indexed = $node->safe_psql('postgres', 'SET enable_nestloop = off; SET random_page_cost = 0.5; '
-	. 'EXPLAIN SELECT count(*) FROM few f LEFT JOIN many m ON f.k = m.k');
-like($indexed, qr/\(GpuSort Join\).*\(GpuSort\).*Index Only Scan/s, 'an index of the inner side');
-unlike($indexed, qr/cost=-/, 'no cost is negative');
 $node->stop;
 done_testing();

@@ -318,3 +318,20 @@ explain_sort(const CustomScanState *css, const SortReport *report, bool keys_onl
 	if (report->device.bytes_up > 0)
 		explain_device(report, es);
 }
+
+void
+explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
+{
+	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
+
+	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
+	for (int w = 0; w < n; w++)
+	{
+		ExplainOpenGroup("Sort Worker", NULL, true, es);
+		if (!text)
+			ExplainPropertyInteger("Worker Number", NULL, w, es);
+		explain_participant(&reports[w], text ? psprintf("Worker %d:  ", w) : "", es);
+		ExplainCloseGroup("Sort Worker", NULL, true, es);
+	}
+	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
+}

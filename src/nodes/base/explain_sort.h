@@ -27,6 +27,9 @@ extern void explain_sort(const CustomScanState *css, const SortReport *report, b
 /* Shows a participant of a parallel sort, if it took part; in text format each line begins with prefix. */
 extern void explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es);
 
+/* Shows the reports of n workers. */
+extern void explain_workers(const ParticipantReport *reports, int n, ExplainState *es);
+
 /* Fills the plain data that EXPLAIN shows of a sort. */
 extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
 									bool keys_only);

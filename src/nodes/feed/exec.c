@@ -383,23 +383,6 @@ partial_sort_shutdown(CustomScanState *css)
  * ------------------------------------------------------------------------
  */
 
-static void
-explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
-{
-	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
-
-	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
-	for (int w = 0; w < n; w++)
-	{
-		ExplainOpenGroup("Sort Worker", NULL, true, es);
-		if (!text)
-			ExplainPropertyInteger("Worker Number", NULL, w, es);
-		explain_participant(&reports[w], text ? psprintf("Worker %d:  ", w) : "", es);
-		ExplainCloseGroup("Sort Worker", NULL, true, es);
-	}
-	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
-}
-
 /* Shows the leader's sort and the workers' sorts. */
 static void
 partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)

@@ -17,8 +17,8 @@
  * - If few rows of a side have a match, by the planner's estimate, the other side is sorted first, and this side's
  *	 sort drops rows without a match before it stores them (sorted_input_filter()).  The inner side is not sorted
  *	 first if there is no outer row, or if the volatile functions of both sides could tell.
- * - Inner rows that are keys in an array, far before the outer row, are skipped by a search.  A search among
- *	 rows would wait for memory at each step.
+ * - Inner rows before the outer row are skipped many at a time: keys in an array by a search, rows of a GpuSort Shared
+ *	 by their keys.  A search among rows in memory would wait for memory at each step.
  * - A group is not stored if one inner row decides: the inner side is unique, or the join is
  *	 a semi or anti join, and there is no join condition besides the keys.
  *
@@ -42,7 +42,7 @@
 #include "utils/sortsupport.h"
 #include "utils/tuplestore.h"
 
-/* After this number of inner rows before the outer row, the next ones are searched. */
+/* After this number of inner rows before the outer row, the next ones are searched, if they are an array. */
 #define SKIP_AFTER	16
 
 /* One key of the join: a column of each side. */
@@ -110,6 +110,7 @@ typedef struct MergedJoin
 	GroupColumns *group_key;	/* by outer columns */
 	int64		group_int;		/* the key, if it is one integer */
 	bool		begun;			/* a row of the inner side was read */
+	uint32		skip_after;		/* inner rows before the outer row that are read until the next ones are skipped */
 	ArrayResult *array;			/* the inner rows; NULL: no array */
 	RowWriter  *writer;			/* writes rows of the group; NULL until needed */
 	TupleTableSlot *stored;		/* a row of the group */
@@ -364,6 +365,7 @@ find_inner(MergedJoin *node)
 
 	node->begun = true;
 	node->array = sorted_input_array(innerPlanState(node));
+	node->skip_after = sorted_input_skips_cheaply(innerPlanState(node)) ? 1 : SKIP_AFTER;
 	if (node->array == NULL && node->writer == NULL)
 		node->writer = row_writer_create(ExecGetResultType(innerPlanState(node)));
 	MemoryContextSwitchTo(old);
@@ -375,44 +377,6 @@ begin_inner(MergedJoin *node, bool one_int)
 {
 	(void) read_inner(node, one_int);
 	find_inner(node);
-}
-
-/*
- * Skips inner rows that are before the outer row, by steps that double and then halve, if the inner rows are
- * keys in an array.  The key is an integer.  A row ahead with a NULL is behind the outer row: rows with a NULL
- * that come first were read.
- */
-static pg_noinline void
-skip_inner(MergedJoin *node)
-{
-	PlanState  *inner = innerPlanState(node);
-	TupleTableSlot *slot = node->inner;
-	int			att = node->last_inner - 1;
-	bool		all;
-	uint64		ahead;
-	uint64		before = 0;
-	bool		grows = true;
-
-	if (node->array == NULL || node->array->base.methods->kind != RESULT_KEYS)
-		return;
-	ahead = sorted_input_ahead(inner, &all);
-	for (uint64 step = SKIP_AFTER; step > 0; step = grows ? 2 * step : step / 2)
-	{
-		bool		is_before = false;
-
-		if (step <= ahead - before)
-		{
-			sorted_input_peek(inner, before + step - 1, slot);
-			slot_getsomeattrs(slot, node->last_inner);
-			is_before = !slot->tts_isnull[att] &&
-				integer_of_datum(slot->tts_values[att], node->keys[0].inner_bytes) < node->outer_int;
-		}
-		if (is_before)
-			before += step;
-		else
-			grows = false;
-	}
-	(void) sorted_input_skip(inner, before);
 }
 
 /* The inner row is the first one with the outer row's key. */
@@ -491,8 +455,8 @@ next_outer(MergedJoin *node, bool one_int, bool *ended)
 			begin_inner_group(node, one_int);
 			return node->inner;
 		}
-		if (one_int && ++skipped % SKIP_AFTER == 0)
-			skip_inner(node);
+		if (one_int && ++skipped % node->skip_after == 0)
+			sorted_input_skip_below(innerPlanState(node), node->last_inner, node->keys[0].inner_bytes, node->outer_int);
 		(void) read_inner(node, one_int);
 	}
 }

@@ -12,6 +12,7 @@
 #include "access/nbtree.h"
 #include "compat.h"
 #include "nodes/join/join.h"
+#include "nodes/shared/shared.h"
 #include "nodes/sort/sort_node.h"
 #include "settings.h"
 #include "utils/lsyscache.h"
@@ -65,7 +66,7 @@ replace_merge_join(MergeJoin *join, bool rewind)
 	if (IsA(inner, Material) && inner->initPlan == NIL && (!rewind || sorts_serially(inner->lefttree)))
 		inner = inner->lefttree;
 	if (!gpusort_merge_joins || !merge_join_has_node(join->join.jointype) || join->mergeclauses == NIL ||
-		(!gpusort_plan_is(plan->lefttree) && !gpusort_plan_is(inner)))
+		(!gpusort_plan_is(plan->lefttree) && !gpusort_plan_is(inner) && !custom_plan_is(inner, &shared_sort_node)))
 		return plan;
 	for (int i = 0; i < list_length(join->mergeclauses); i++)
 	{

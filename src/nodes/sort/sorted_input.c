@@ -10,9 +10,14 @@
 
 #include "miscadmin.h"
 #include "nodes/base/rerun.h"
+#include "nodes/shared/shared.h"
 #include "nodes/sort/sort_state.h"
 #include "sort/sort.h"
+#include "store/store.h"
 #include "utils/lsyscache.h"
+
+/* First step of a search for a key. */
+#define SKIP_STEP	16
 
 /* The node, if it is a serial GpuSort that has sorted and returns all rows of its result; otherwise NULL. */
 static GpuSortState *
@@ -57,6 +62,65 @@ sorted_input_skip(PlanState *ps, uint64 rows)
 	if (node == NULL || node->result->methods->skip == NULL)
 		return 0;
 	return node->result->methods->skip(node->result, rows);
+}
+
+/* The node, if it is a GpuSort Shared; otherwise NULL. */
+static SharedSortState *
+shared_node(const PlanState *ps)
+{
+	SharedSortState *node = (SharedSortState *) unconstify(PlanState *, ps);
+
+	return IsA(ps, CustomScanState) && node->css.methods == &shared_sort_node.exec ? node : NULL;
+}
+
+/*
+ * sorted_input_skip_below() for keys in an array, by steps that double and then halve.  A row ahead with a NULL is
+ * behind the value: rows with a NULL that come first were read.
+ */
+static void
+skip_keys_below(PlanState *ps, AttrNumber attno, int bytes, int64 value)
+{
+	TupleTableSlot *slot = ps->ps_ResultTupleSlot;
+	bool		all;
+	uint64		ahead = sorted_input_ahead(ps, &all);
+	uint64		before = 0;
+	bool		grows = true;
+
+	for (uint64 step = SKIP_STEP; step > 0; step = grows ? 2 * step : step / 2)
+	{
+		bool		is_before = false;
+
+		if (step <= ahead - before)
+		{
+			sorted_input_peek(ps, before + step - 1, slot);
+			slot_getsomeattrs(slot, attno);
+			is_before = !slot->tts_isnull[attno - 1] &&
+				integer_of_datum(slot->tts_values[attno - 1], bytes) < value;
+		}
+		if (is_before)
+			before += step;
+		else
+			grows = false;
+	}
+	(void) sorted_input_skip(ps, before);
+}
+
+void
+sorted_input_skip_below(PlanState *ps, AttrNumber attno, int bytes, int64 value)
+{
+	SharedSortState *shared = shared_node(ps);
+	ArrayResult *array;
+
+	if (shared != NULL)
+		block_reader_skip_below(shared->reader, value, bytes);
+	else if ((array = sorted_input_array(ps)) != NULL && array->base.methods->kind == RESULT_KEYS)
+		skip_keys_below(ps, attno, bytes, value);
+}
+
+bool
+sorted_input_skips_cheaply(const PlanState *ps)
+{
+	return shared_node(ps) != NULL;
 }
 
 /* Is this column of the slot's row NULL? */
@@ -213,6 +277,18 @@ merge_side_sort(const MergeSide *side)
 	return node;
 }
 
+/* The rows that the side's sort takes, if its first key is the key.  NULL: another node. */
+static PageSource *
+merge_side_pages(const MergeSide *side)
+{
+	GpuSortState *node = merge_side_sort(side);
+	SharedSortState *shared = shared_node(side->ps);
+
+	if (node != NULL)
+		return &node->pages;
+	return shared != NULL && shared->sort.keys[0].attno == side->attno ? &shared->pages : NULL;
+}
+
 /* The most bytes of a filter. */
 static Size
 filter_memory(void)
@@ -228,7 +304,7 @@ sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double 
 	double		rows = drops->ps->plan->plan_rows;
 
 	/* a sort that keeps its rows for a rescan would keep rows that match an earlier other side */
-	if (sort == NULL || merge_side_sort(adds) == NULL || sort->random_access || sort->sort.limit_count != NULL ||
+	if (sort == NULL || merge_side_pages(adds) == NULL || sort->random_access || sort->sort.limit_count != NULL ||
 		sort->sort.limit_offset != NULL || !key_filter_possible(added, filter_memory()))
 		return 0;
 	/* a dropped row saves more than ten times what the filter takes for a row of either side */
@@ -242,7 +318,7 @@ sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double 
 static void
 set_filter_use(const MergeSide *side, KeyFilterRole role, KeyFilter *filter)
 {
-	merge_side_sort(side)->pages.key_filter =
+	merge_side_pages(side)->key_filter =
 		(KeyFilterUse) {.role = role,.filter = filter,.attno = side->attno,.bytes = side->bytes};
 }
 

@@ -26,6 +26,15 @@ extern bool sorted_input_count(PlanState *ps, uint64 *rows);
 extern uint64 sorted_input_skip(PlanState *ps, uint64 rows);
 
 /*
+ * Skips following rows whose first key, an integer of this size in ascending order, is below a value.  The node is a
+ * GpuSort that has its rows' keys in an array, or a GpuSort Shared; of others, none is skipped.
+ */
+extern void sorted_input_skip_below(PlanState *ps, AttrNumber attno, int bytes, int64 value);
+
+/* Does sorted_input_skip_below() gain if only one row is skipped? */
+extern bool sorted_input_skips_cheaply(const PlanState *ps);
+
+/*
  * Skips following rows of a sort, serial or parallel, that keeps one row of each value of its
  * first key, which is column attno.  Returns their number, and sets *nulls to the number of those
  * with a NULL there.  0: ask the node for the next row.  The node's last row becomes invalid.
@@ -80,8 +89,8 @@ typedef struct MergeSide
 
 /*
  * Estimates the gain of a filter, as a number of rows that a sort need not sort.  The sort below drops loses the rows
- * whose key is not a key of adds.  matched is the estimated number of rows that it keeps.  0: a side is no
- * serial GpuSort by its key, or a filter costs more than it gains.
+ * whose key is not a key of adds.  matched is the estimated number of rows that it keeps.  0: drops is no
+ * serial GpuSort by its key, adds neither such a one nor a GpuSort Shared, or a filter costs more than it gains.
  */
 extern double sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double matched);
 

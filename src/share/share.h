@@ -1,0 +1,116 @@
+/*
+ * share.h
+ *	  Shared sort: each process of a parallel query gets all rows of a partial plan in order.
+ */
+#ifndef GPUSORT_SHARE_SHARE_H
+#define GPUSORT_SHARE_SHARE_H
+
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "parallel/parallel.h"
+#include "storage/barrier.h"
+#include "storage/dsm.h"
+#include "storage/sharedfileset.h"
+
+/* ------------------------------------------------------------------------
+ * Shared memory of the processes
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct SharedSortSlot
+{
+	bool		has_rows;		/* range is set */
+	CommonKeyRange range;		/* of the process's keys */
+	Size		blocks;			/* entries of its index */
+	ParticipantReport report;	/* set by the process's owner, for EXPLAIN */
+} SharedSortSlot;
+
+typedef struct SharedSort
+{
+	Barrier		barrier;
+	SharedFileSet files;
+	dsm_handle	segment;
+	pg_atomic_uint32 next_range;	/* the next range to be merged */
+	Size		words_at;		/* offset of the words */
+	Size		word_bytes;
+	pg_atomic_uint32 words_incomplete;	/* a process could not add its part to the words */
+	int			nslots;
+	SharedSortSlot slots[FLEXIBLE_ARRAY_MEMBER];	/* of the leader, then of the workers */
+} SharedSort;
+
+/* Number of this process's slot. */
+static inline int
+shared_sort_me(void)
+{
+	return ParallelWorkerNumber + 1;
+}
+
+/* Words for the owner, all zero at first. */
+static inline uint64 *
+shared_sort_words(SharedSort *shared)
+{
+	return (uint64 *) ((char *) shared + shared->words_at);
+}
+
+/* Bytes of a shared sort for this number of workers and the leader, with words. */
+extern Size shared_sort_size(int workers, Size word_bytes);
+
+/* Leader, before workers are launched: initializes a shared sort in this memory of the segment. */
+extern void shared_sort_init(SharedSort *shared, int workers, Size word_bytes, dsm_segment *segment);
+
+/* Leader, before another execution: no process uses the shared sort.  Deletes its files. */
+extern void shared_sort_reset(SharedSort *shared);
+
+/* Worker, before any other call. */
+extern void shared_sort_attach(SharedSort *shared);
+
+/* ------------------------------------------------------------------------
+ * The sort
+ * ------------------------------------------------------------------------
+ */
+
+/* This process begins.  True: it takes rows of its partial plan.  False: the others have taken all. */
+extern bool shared_sort_begin(SharedSort *shared);
+
+/*
+ * Sorts with the other processes.  own: the sorted rows of this process, with the range of their keys; NULL: it has
+ * none.  Waits only for processes that have begun.  Afterwards all processes' changes of the words are visible that
+ * they made before this call.
+ */
+extern void shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const CommonKeyRange *range);
+
+/* ------------------------------------------------------------------------
+ * The rows of one stream of blocks (block_reader.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct BlockReader BlockReader;
+
+/*
+ * Creates a reader in the current memory context.  All blocks must have been written with this common_range.
+ * source: NULL: there are no rows.
+ */
+extern BlockReader *block_reader_create(const SortSpec *spec, const CommonKeyRange *common_range,
+										BlockSource *source);
+
+/*
+ * Puts the next row into the slot, of MinimalTuples, or of virtual rows if spec->keys_only; false at the end.  It is
+ * valid until the next call for the reader.
+ */
+extern bool block_reader_next(BlockReader *reader, TupleTableSlot *slot);
+
+/*
+ * Skips following rows whose first key, an integer of this size in ascending order, is below a value: all of them, or
+ * none if keys have columns whose values they do not tell.
+ */
+extern void block_reader_skip_below(BlockReader *reader, int64 value, int bytes);
+
+/*
+ * After shared_sort_run(): opens the stream of all rows, in the current memory context, and a reader of it.  The caller
+ * closes the stream.
+ */
+extern BlockSource *shared_sort_open(SharedSort *shared, const SortSpec *spec, BlockReader **reader);
+extern void shared_sort_close(BlockSource *source);
+
+#endif							/* GPUSORT_SHARE_SHARE_H */
