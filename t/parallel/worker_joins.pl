@@ -2,7 +2,8 @@
 #
 # The plan and the rows of each join type and of several keys; fewer workers than planned and none; private hash tables
 # as peers; an inner side that spills, has long rows, few rows or none, or one key; a Gather that is scanned again;
-# EXPLAIN ANALYZE; errors and a cancel; no file remains.
+# EXPLAIN ANALYZE; errors and a cancel; no file remains.  Then random joins: GPUSORT_SEED repeats a run, GPUSORT_ROUNDS
+# sets the number of pairs of tables.
 use strict;
 use warnings;
 
@@ -195,5 +196,67 @@ is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT 1 FROM many 
 joins_like('', $inner, $in_workers, 'afterwards');
 is(join(' ', glob($node->data_dir . '/base/pgsql_tmp/*')), '', 'no file remains');
 
+# Random joins.  The rows are compared with those of a plan for as many rows as there are.
+my $seed = seed_random();
+my %values = (
+	int4 => '(mix(i * M) % N)::int', int8 => '(mix(i * M) % N) * 3000000000',
+	int2 => '(mix(i * M) % least(N, 30000))::int2',
+	float8 => "CASE WHEN i % 501 = 0 THEN 'NaN' WHEN i % 301 = 0 THEN '-0' ELSE (mix(i * M) % N) / 7.0 END::float8",
+	numeric => '(mix(i * M) % N)::numeric / 3', date => "date '2000-01-01' + (mix(i * M) % least(N, 100000))::int",
+	text => "('key-of-the-row-' || mix(i * M) % N) COLLATE \"C\"", uuid => 'md5((mix(i * M) % N)::text)::uuid');
+my @payloads = ('NULL::int', 'i', "repeat('x', i % 50)",
+	"CASE WHEN i % 997 = 0 THEN repeat(md5(i::text), 3000) ELSE 'y' END");
+my $in_shared_plans = 0;
+my @wrong;
+for (1 .. $ENV{GPUSORT_ROUNDS} || 12)
+{
+	my $type = pick(sort keys %values);
+	my $n = pick(1, 7, 1000, 50000, 2000000);
+	my @most = $n <= 7 ? (3000, 2000) : $n <= 1000 ? (60000, 20000) : (60000, 70000);
+
+	for my $t (0, 1)
+	{
+		my $name = (qw(o i))[$t] . '_random';
+		my $rows = pick(0, 1, 500, grep { $_ <= $most[$t] } 2000, 20000, 60000, 70000);
+		my $key = $values{$type} =~ s/\bM\b/pick(1, 3, 5)/er =~ s/\bN\b/$n/gr;
+		my $nulls = pick(2, 10, 1000);
+		my $order = pick('', ' ORDER BY 1', ' ORDER BY 1 DESC');
+		my $payload = pick(@payloads);
+		my $told = pick(1000, 20000);
+
+		$node->safe_psql('postgres', <<SQL);
+DROP TABLE IF EXISTS $name;
+CREATE TABLE $name AS
+	SELECT CASE WHEN i % $nulls > 0 THEN $key END AS k, mix(i * 11) % 100000 AS b, i AS v, $payload AS p
+	FROM generate_series(1, $rows) i$order;
+ANALYZE $name;
+UPDATE pg_class SET relpages = greatest(relpages, 1), reltuples = greatest(reltuples, 1000) * $told
+	WHERE relname = '$name';
+SQL
+	}
+	for (1 .. 10)
+	{
+		my $on = pick('o.k = i.k', 'o.k = i.k', 'o.k = i.k AND o.b = i.b', 'o.k = i.k AND o.v < i.v');
+		my $query = pick(
+			"SELECT o.k, o.v FROM o_random o WHERE EXISTS (SELECT FROM i_random i WHERE $on)",
+			"SELECT o.v FROM o_random o WHERE NOT EXISTS (SELECT FROM i_random i WHERE $on)",
+			map { my $join = $_; map { "SELECT $_ FROM o_random o $join i_random i ON $on" } 'o.k', 'o.v, i.v',
+				'i.k, i.b, i.p, o.p' } 'JOIN', 'LEFT JOIN');
+		my $sql = digest($query);
+		my $set = sprintf 'SET enable_nestloop = off; SET work_mem = %s; SET max_parallel_workers_per_gather = %d; '
+		  . 'SET max_parallel_workers = %d; SET parallel_leader_participation = %s; SET enable_parallel_hash = %s; '
+		  . 'SET gpusort.run_rows = %d;', pick("'64kB'", "'4MB'", "'1GB'"), pick(1, 2, 2, 4, 6), pick(0, 1, 8, 8, 8),
+		  pick('on', 'on', 'off'), pick('on', 'on', 'off'), pick(0, 0, 0, 5000);
+
+		next if plan_of($set, $sql) !~ $shared;
+		$in_shared_plans++;
+		my $got = $node->safe_psql('postgres', "$set $sql");
+		my $want = $node->safe_psql('postgres', 'SET gpusort.enable = off; SET enable_hashjoin = off; '
+			  . "SET enable_nestloop = off; SET max_parallel_workers_per_gather = 0; $sql");
+		push @wrong, "$set $query: $got instead of $want" if $got ne $want;
+	}
+}
+is("@wrong", '', "random joins, seed $seed");
+cmp_ok($in_shared_plans, '>', 10, "$in_shared_plans of them by a shared sort");
 $node->stop;
 done_testing();
