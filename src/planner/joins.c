@@ -49,7 +49,7 @@
 /* Bytes of a hash table for each row, beside the row: its header and the bucket array. */
 #define TABLE_ROW_BYTES		(HJTUPLE_OVERHEAD + 12)
 
-/* The files of a shared sort may be so much larger than predicted: by a process's share, and by the rows. */
+/* The files of a process may be this many times larger than predicted: its share may be, and the rows. */
 #define TEMP_FILE_MARGIN	4
 
 /* ------------------------------------------------------------------------
@@ -138,7 +138,7 @@ output_us(const Joined *join, const Path *path)
 
 /*
  * Fills the peer.  False if its hash table lies in the CPU's inner caches.  The processes of a
- * Parallel Hash build the table together; otherwise each of them reads the whole inner side.
+ * Parallel Hash build one table together.  With private tables each process reads the whole inner side.
  */
 static bool
 find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
@@ -243,7 +243,7 @@ typedef struct Side
 	bool		sorted;			/* the path has the order */
 } Side;
 
-/* shares: of the processes, each of which sorts this path's number of rows; shared: they sort all rows together */
+/* shares: number of sorts of the path's number of rows; shared: the processes sort all rows together */
 static bool
 find_side(const Joined *join, Path *path, List *pathkeys, double shares, bool shared, Side *side)
 {

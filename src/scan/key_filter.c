@@ -10,8 +10,8 @@
  * their order alone decide which rows are dropped.  So a sort that is repeated after a GPU's failure takes the
  * same rows again.
  *
- * Memory policy: one array, allocated once.  Processes that sort one side together have another one in shared memory,
- * so that all of them look up keys in the same cache lines.
+ * Memory policy: one array, allocated once.  Processes that sort one side together have another array in shared memory,
+ * so that all processes look up keys in the same cache lines.
  * Source: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), blocked filters.
  */
 #include "postgres.h"

@@ -23,7 +23,7 @@ typedef struct SharedSortSlot
 	bool		has_rows;		/* range is set */
 	CommonKeyRange range;		/* of the process's keys */
 	Size		blocks;			/* entries of its index */
-	ParticipantReport report;	/* set by the process's owner, for EXPLAIN */
+	ParticipantReport report;	/* set by the plan node, for EXPLAIN */
 } SharedSortSlot;
 
 typedef struct SharedSort
@@ -32,8 +32,7 @@ typedef struct SharedSort
 	SharedFileSet files;
 	dsm_handle	segment;
 	pg_atomic_uint32 next_range;	/* the next range to be merged */
-	Size		words_at;		/* offset of the words */
-	Size		word_bytes;
+	Size		word_bytes;		/* size of the words, which follow the slots */
 	pg_atomic_uint32 words_incomplete;	/* a process could not add its part to the words */
 	int			nslots;
 	SharedSortSlot slots[FLEXIBLE_ARRAY_MEMBER];	/* of the leader, then of the workers */
@@ -46,11 +45,11 @@ shared_sort_me(void)
 	return ParallelWorkerNumber + 1;
 }
 
-/* Words for the owner, all zero at first. */
+/* Words for the plan node, all zero at first. */
 static inline uint64 *
 shared_sort_words(SharedSort *shared)
 {
-	return (uint64 *) ((char *) shared + shared->words_at);
+	return (uint64 *) MAXALIGN(&shared->slots[shared->nslots]);
 }
 
 /* Bytes of a shared sort for this number of workers and the leader, with words. */

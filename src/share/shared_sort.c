@@ -85,16 +85,12 @@ range_count(const SharedSort *shared)
 	return RANGES_PER_PROCESS * shared->nslots;
 }
 
-static Size
-words_offset(int nslots)
-{
-	return MAXALIGN(add_size(offsetof(SharedSort, slots), mul_size(nslots, sizeof(SharedSortSlot))));
-}
-
 Size
 shared_sort_size(int workers, Size word_bytes)
 {
-	return add_size(words_offset(workers + 1), word_bytes);
+	Size		slots = add_size(offsetof(SharedSort, slots), mul_size(workers + 1, sizeof(SharedSortSlot)));
+
+	return add_size(MAXALIGN(slots), word_bytes);
 }
 
 static void
@@ -111,7 +107,6 @@ void
 shared_sort_init(SharedSort *shared, int workers, Size word_bytes, dsm_segment *segment)
 {
 	shared->nslots = workers + 1;
-	shared->words_at = words_offset(shared->nslots);
 	shared->word_bytes = word_bytes;
 	shared->segment = dsm_segment_handle(segment);
 	SharedFileSetInit(&shared->files, segment);
@@ -150,14 +145,20 @@ file_create(SharedSort *shared, const char *kind, int number)
 	return FileSetCreate(&shared->files.fs, name);
 }
 
-/* At most 0: there is no such file. */
+/* may_miss: returns 0 if there is no such file. */
 static File
-file_open(SharedSort *shared, const char *kind, int number)
+file_open(SharedSort *shared, const char *kind, int number, bool may_miss)
 {
 	char		name[32];
+	File		file;
 
 	snprintf(name, sizeof(name), "%s%d", kind, number);
-	return FileSetOpen(&shared->files.fs, name, O_RDONLY);
+	file = FileSetOpen(&shared->files.fs, name, O_RDONLY);
+	if (file <= 0 && !may_miss)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("temporary file \"%s\" of a shared sort is missing", name)));
+	return Max(file, 0);
 }
 
 static void
@@ -326,7 +327,7 @@ block_skip(RowBlock *block, bool wide, uint32 first)
 static RowBlock *
 file_source_next(BlockSource *base)
 {
-	FileSource  *source = (FileSource *) base;
+	FileSource *source = (FileSource *) base;
 	RowBlock   *block = source->block;
 
 	while (!source->ended && block_read(source->file, block, &source->at))
@@ -386,7 +387,7 @@ merge_range(SharedRun *run, int range, uint128 first, const uint128 *end)
 
 	for (int p = 0; p < shared->nslots; p++)
 	{
-		FileSource  *source;
+		FileSource *source;
 		const IndexEntry *entry;
 
 		if (shared->slots[p].blocks == 0)
@@ -394,7 +395,7 @@ merge_range(SharedRun *run, int range, uint128 first, const uint128 *end)
 		source = palloc0(sizeof(FileSource));
 		entry = first_entry(run->entries[p], shared->slots[p].blocks, first);
 		source->base.next_block = file_source_next;
-		source->file = file_open(shared, FILE_ROWS, p);
+		source->file = file_open(shared, FILE_ROWS, p, false);
 		source->at = entry->at;
 		source->block = block_alloc();
 		source->first = first;
@@ -407,7 +408,7 @@ merge_range(SharedRun *run, int range, uint128 first, const uint128 *end)
 	while (block_writer_fill(writer, block))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (file <= 0)
+		if (file == 0)
 			file = file_create(shared, FILE_RANGE, range);
 		file_write(file, block, block->size, at);
 		at += block->size;
@@ -448,7 +449,7 @@ read_indexes(SharedRun *run, Size *n)
 		if (blocks == 0)
 			continue;
 		run->entries[p] = MemoryContextAllocHuge(CurrentMemoryContext, blocks * sizeof(IndexEntry));
-		file = file_open(shared, FILE_INDEX, p);
+		file = file_open(shared, FILE_INDEX, p, false);
 		for (Size i = 0; i < blocks; i += INDEX_PIECE)
 		{
 			Size		bytes = Min(INDEX_PIECE, blocks - i) * sizeof(IndexEntry);
@@ -526,36 +527,33 @@ next_phase(SharedSort *shared)
 void
 shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const CommonKeyRange *range)
 {
+	/* a process that begins late takes part from this phase on */
+	const SharedSortPhase phase = (SharedSortPhase) BarrierPhase(&shared->barrier);
 	SharedSortSlot *slot = &shared->slots[shared_sort_me()];
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort shared sort", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	SharedRun	run = {0};
 
-	switch ((SharedSortPhase) BarrierPhase(&shared->barrier))
+	if (phase == SHARED_SORT_TAKE)
 	{
-		case SHARED_SORT_TAKE:
-			if (own != NULL)
-			{
-				slot->range = *range;
-				slot->has_rows = true;
-			}
-			next_phase(shared);
-			pg_fallthrough;
-		case SHARED_SORT_WRITE:
-			if (own != NULL)
-			{
-				find_common_range(&run, shared, spec);
-				write_own_rows(&run, own);
-			}
-			next_phase(shared);
-			pg_fallthrough;
-		case SHARED_SORT_MERGE:
-			find_common_range(&run, shared, spec);
-			merge_ranges(&run);
-			next_phase(shared);
-			pg_fallthrough;
-		case SHARED_SORT_READ:
-			break;
+		if (own != NULL)
+		{
+			slot->range = *range;
+			slot->has_rows = true;
+		}
+		next_phase(shared);
+	}
+	find_common_range(&run, shared, spec);
+	if (phase <= SHARED_SORT_WRITE)
+	{
+		if (own != NULL)
+			write_own_rows(&run, own);
+		next_phase(shared);
+	}
+	if (phase <= SHARED_SORT_MERGE)
+	{
+		merge_ranges(&run);
+		next_phase(shared);
 	}
 	(void) BarrierDetach(&shared->barrier);
 	MemoryContextSwitchTo(old);
@@ -573,7 +571,7 @@ typedef struct RangesSource
 	BlockSource base;
 	SharedSort *shared;
 	int			range;			/* of the file, or the next one */
-	File		file;			/* at most 0: none is open */
+	File		file;			/* 0: none is open */
 	off_t		at;				/* of the next block in it */
 	RowBlock   *block;
 } RangesSource;
@@ -585,12 +583,12 @@ ranges_source_next(BlockSource *base)
 
 	for (; source->range < range_count(source->shared); source->range++)
 	{
-		if (source->file <= 0)
+		if (source->file == 0)
 		{
-			source->file = file_open(source->shared, FILE_RANGE, source->range);
+			source->file = file_open(source->shared, FILE_RANGE, source->range, true);
 			source->at = 0;
 		}
-		if (source->file <= 0)
+		if (source->file == 0)
 			continue;
 		if (block_read(source->file, source->block, &source->at))
 			return source->block;

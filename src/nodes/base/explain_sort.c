@@ -200,7 +200,8 @@ explain_report(const ParticipantReport *report, const char *prefix, const Distin
 	}
 }
 
-void
+/* Shows a participant of a parallel sort, if it took part; in text format each line begins with prefix. */
+static void
 explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es)
 {
 	if (!report->valid)
@@ -320,17 +321,20 @@ explain_sort(const CustomScanState *css, const SortReport *report, bool keys_onl
 }
 
 void
-explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
+explain_participants(const ParticipantReport *leader, const ParticipantReport *workers, int n, ExplainState *es)
 {
 	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
 
+	explain_participant(leader, "", es);
+	if (workers == NULL)
+		return;
 	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
 	for (int w = 0; w < n; w++)
 	{
 		ExplainOpenGroup("Sort Worker", NULL, true, es);
 		if (!text)
 			ExplainPropertyInteger("Worker Number", NULL, w, es);
-		explain_participant(&reports[w], text ? psprintf("Worker %d:  ", w) : "", es);
+		explain_participant(&workers[w], text ? psprintf("Worker %d:  ", w) : "", es);
 		ExplainCloseGroup("Sort Worker", NULL, true, es);
 	}
 	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);

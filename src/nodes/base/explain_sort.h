@@ -24,11 +24,12 @@ extern void explain_dropped(const char *prefix, uint64 in_batches, uint64 in_mer
 extern void explain_sort(const CustomScanState *css, const SortReport *report, bool keys_only,
 						 const DistinctFilter *filter, ExplainState *es);
 
-/* Shows a participant of a parallel sort, if it took part; in text format each line begins with prefix. */
-extern void explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es);
-
-/* Shows the reports of n workers. */
-extern void explain_workers(const ParticipantReport *reports, int n, ExplainState *es);
+/*
+ * Shows the participants of a parallel sort that took part: the leader, and n workers.  workers: NULL: there was no
+ * Gather.
+ */
+extern void explain_participants(const ParticipantReport *leader, const ParticipantReport *workers, int n,
+								 ExplainState *es);
 
 /* Fills the plain data that EXPLAIN shows of a sort. */
 extern void participant_report_fill(ParticipantReport *to, const SortReport *report,

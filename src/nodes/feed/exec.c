@@ -394,14 +394,11 @@ partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 	if (partial->nreports > 0)
-	{
-		explain_participant(&partial->reports[partial->nreports - 1], "", es);
-		explain_workers(partial->reports, partial->nreports - 1, es);
-	}
+		explain_participants(&partial->reports[partial->nreports - 1], partial->reports, partial->nreports - 1, es);
 	else if (partial->done)
 	{
 		participant_report_fill(&own, partial->sorter->report, partial->spec.keys_only);
-		explain_participant(&own, "", es);
+		explain_participants(&own, NULL, 0, es);
 	}
 }
 

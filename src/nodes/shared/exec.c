@@ -3,11 +3,12 @@
  *	  The executor node "Custom Scan (GpuSort Shared)": all rows of a partial plan in order, in every process.
  *
  * The node is the inner side of a merge join in workers.  Each process takes its share of the child's rows and sorts
- * it; parallel/shared_sort.c brings the shares together.  If a process is alone, it returns its own rows.
+ * this share; share/shared_sort.c merges the shares of all processes.  If a process is alone, it returns its own rows.
  *
  * The rows are returned once and forward.  After a rescan in the same execution of the Gather they are read again.
  *
- * Memory policy: a sort under work_mem, which ends before rows are returned; then two blocks.
+ * Memory policy: a sort under work_mem, which ends before rows are returned; then a block, and a row longer than a
+ * block.
  *
  * On error: as under any Gather.  The files are deleted with the query's shared memory.
  */
@@ -24,7 +25,7 @@
 #include "store/store.h"
 #include "utils/memutils.h"
 
-/* Takes and sorts the child's rows; *range gets that of their keys.  NULL: there are no rows. */
+/* Takes and sorts the child's rows; *range gets the range of their keys.  NULL: there are no rows. */
 static SortResult *
 sort_own_rows(SharedSortState *node, CommonKeyRange *range)
 {
@@ -261,10 +262,7 @@ shared_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 	if (node->nreports > 0)
-	{
-		explain_participant(&node->reports[0], "", es);
-		explain_workers(node->reports + 1, node->nreports - 1, es);
-	}
+		explain_participants(&node->reports[0], node->reports + 1, node->nreports - 1, es);
 	else if (node->sorter != NULL)
 		explain_sort(css, node->sorter->report, node->spec.keys_only, NULL, es);
 }

@@ -1,6 +1,6 @@
 /*
  * shared.h
- *	  The node GpuSort Shared: a sort of a partial plan, all rows of which every process returns.
+ *	  The node GpuSort Shared: all processes sort a partial plan's rows together, and each process returns all rows.
  */
 #ifndef GPUSORT_NODES_SHARED_SHARED_H
 #define GPUSORT_NODES_SHARED_SHARED_H
