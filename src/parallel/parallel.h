@@ -1,12 +1,13 @@
 /*
  * parallel.h
- *	  Parallel sorts: the exchange between processes, row blocks and their merge.
+ *	  Parallel sorts: the exchange between processes, and the cost of sorts.
  */
 #ifndef GPUSORT_PARALLEL_PARALLEL_H
 #define GPUSORT_PARALLEL_PARALLEL_H
 
 #include "postgres.h"
 
+#include "block/block.h"
 #include "cost/cost.h"
 #include "gpu/gpu.h"
 #include "key/key.h"
@@ -37,39 +38,6 @@ typedef struct ParticipantReport
 	char		method[64];
 	char		route[ROUTE_REASON_SIZE + 128];
 } ParticipantReport;
-
-/* ------------------------------------------------------------------------
- * Row block: sorted rows and their keys, passed between processes
- *
- * A block is a header, MinimalTuples padded to 8 bytes, the keys of the rows (uint64
- * or uint128) in the order of the rows, and the offset of each row.  So a merge of
- * blocks does not read the rows.  A block contains no pointers.
- *
- * If the rows are their keys (SortSpec.keys_only), a block has the keys alone.
- *
- * A row larger than a block is divided into pieces.  The first block has n = 1, the
- * key and the full length of the row; the following blocks have n = 0.
- * ------------------------------------------------------------------------
- */
-
-#define ROW_BLOCK_SIZE		((Size) 64 * 1024)
-
-typedef struct RowBlock
-{
-	uint32		n;				/* number of rows */
-	uint32		bytes;			/* bytes of all rows */
-	uint32		keys_at;		/* offset of the keys; 16-byte aligned */
-	uint32		places_at;		/* offset of the row offsets in rows[] */
-	uint64		whole;			/* full length of a row in pieces; 0: none */
-	uint64		size;			/* bytes of the block that are used */
-	char		rows[FLEXIBLE_ARRAY_MEMBER];
-} RowBlock;
-
-/* Bytes for rows, keys and offsets. */
-#define ROW_BLOCK_ROOM		(ROW_BLOCK_SIZE - offsetof(RowBlock, rows))
-
-/* Alignment of blocks, and of keys in them. */
-#define ROW_BLOCK_KEY_ALIGN	16
 
 /* ------------------------------------------------------------------------
  * Exchange: shared memory of a parallel sort's participants
@@ -250,25 +218,6 @@ exchange_stopped(Exchange *ex)
 {
 	return pg_atomic_read_u32(&ex->stopped) != 0;
 }
-
-/* ------------------------------------------------------------------------
- * Block merge: merge of sorted streams of row blocks
- * ------------------------------------------------------------------------
- */
-
-/* A stream of blocks. */
-typedef struct BlockSource BlockSource;
-
-/* This process's own sort result, in a block of its own memory. */
-extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange *common_range,
-									 SortResult *result);
-
-/*
- * Creates a merge of n streams of rows of spec, in the current memory context.
- * All blocks must have been written with this common_range.
- */
-extern MergeTree *block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range,
-									 BlockSource **sources, int n);
 
 /* ------------------------------------------------------------------------
  * Streams: both ends of the rings

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
+#include "block/block.h"
 #include "parallel/parallel.h"
 #include "storage/barrier.h"
 #include "storage/dsm.h"
@@ -78,32 +79,6 @@ extern bool shared_sort_begin(SharedSort *shared);
  * they made before this call.
  */
 extern void shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const CommonKeyRange *range);
-
-/* ------------------------------------------------------------------------
- * The rows of one stream of blocks (block_reader.c)
- * ------------------------------------------------------------------------
- */
-
-typedef struct BlockReader BlockReader;
-
-/*
- * Creates a reader in the current memory context.  All blocks must have been written with this common_range.
- * source: NULL: there are no rows.
- */
-extern BlockReader *block_reader_create(const SortSpec *spec, const CommonKeyRange *common_range,
-										BlockSource *source);
-
-/*
- * Puts the next row into the slot, of MinimalTuples, or of virtual rows if spec->keys_only; false at the end.  It is
- * valid until the next call for the reader.
- */
-extern bool block_reader_next(BlockReader *reader, TupleTableSlot *slot);
-
-/*
- * Skips following rows whose first key, an integer of this size in ascending order, is below a value: all of them, or
- * none if keys have columns whose values they do not tell.
- */
-extern void block_reader_skip_below(BlockReader *reader, int64 value, int bytes);
 
 /*
  * After shared_sort_run(): opens the stream of all rows, in the current memory context, and a reader of it.  The caller

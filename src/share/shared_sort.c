@@ -6,7 +6,7 @@
  * rows in each of them, the processes sort together:
  *
  *	take	Each process takes and sorts its share of the rows.
- *	write	Each process writes its sorted rows, with their keys, to a file of blocks (block_merge.c), and the first
+ *	write	Each process writes its sorted rows, with their keys, to a file of blocks (block_writer.c), and the first
  *			key of each block to an index.
  *	merge	The indexes divide the keys into ranges of about equal size.  A process takes a range, merges its rows of
  *			all files, and writes them to a file of its own, until no range is left.
@@ -32,8 +32,6 @@
 #include "compat.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
-#include "parallel/block_stream.h"
-#include "parallel/key_block.h"
 #include "share/share.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
@@ -503,7 +501,6 @@ static void
 find_common_range(SharedRun *run, SharedSort *shared, const SortSpec *spec)
 {
 	const CommonKeyRange **ranges = palloc(shared->nslots * sizeof(CommonKeyRange *));
-	KeyLayout	layout;
 	int			n = 0;
 
 	for (int p = 0; p < shared->nslots; p++)
@@ -514,8 +511,7 @@ find_common_range(SharedRun *run, SharedSort *shared, const SortSpec *spec)
 	run->shared = shared;
 	run->spec = spec;
 	run->common_range = common_key_range(ranges, n, spec->keys, spec->nkeys);
-	key_block_layout(spec, run->common_range, &layout);
-	run->wide = block_key_bits(&layout) > 64;
+	run->wide = block_keys_wide(spec, run->common_range);
 }
 
 static void

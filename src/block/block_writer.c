@@ -1,38 +1,18 @@
 /*
- * block_merge.c
- *	  Sorted streams of row blocks: written to rings, merged, and written again.
- *
- * A worker writes its own sorted rows to the blocks of its ring, and the leader merges all
- * rings.  With many workers two of them also merge: each merges the rings of its group and its
- * own rows into its ring (exchange.c).
+ * block_writer.c
+ *	  Sorted rows are written to row blocks.
  *
  * A writer copies rows to the block first, in the order of the sort's result.  Then it makes
  * their keys from the copies, which are in the CPU cache: column by column, as for rows of a
  * heap page, and packed in the layout of all participants' rows.  Merged rows have their keys.
  *
- * The merge reads the rows where they lie in their block; a block is freed when the merge asks
- * for the next one (merge_tree.c).  Parallel plans promise no order for equal rows; those of an
- * index build are ordered by their TIDs.
- *
- * Memory: a block's keys and places for a writer; the merge; one row of each
- * stream that is longer than a block; a block for the own sort.  A worker's memory lies in a
- * context that is deleted when its ring has ended.
- *
- * On error: see exchange.c.
+ * Memory: a block's keys and places, in the memory context in which the writer was created.
  */
 #include "postgres.h"
 
+#include "block/block_internal.h"
 #include "key/key.h"
-#include "miscadmin.h"
-#include "parallel/block_stream.h"
-#include "parallel/key_block.h"
-#include "parallel/parallel.h"
 #include "store/store.h"
-#include "tiebreak/tiebreak.h"
-#include "utils/memutils.h"
-
-/* Rows that a node of the merge merges at a time. */
-#define BLOCK_MERGE_BATCH	128
 
 /* Most bytes of a piece of a row. */
 #define ROW_BLOCK_PIECE		(ROW_BLOCK_ROOM - 3 * ROW_BLOCK_KEY_ALIGN)
@@ -46,11 +26,6 @@ row_block_has_room(Size bytes, Size n, Size key_bytes)
 {
 	return bytes + n * (key_bytes + sizeof(RowPlace)) <= ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
 }
-
-/* ------------------------------------------------------------------------
- * Writer: sorted rows into blocks, with keys in the common key range
- * ------------------------------------------------------------------------
- */
 
 /* Where a writer's rows come from; a constant in its loops. */
 typedef enum RowOrigin
@@ -287,250 +262,4 @@ block_writer_fill(BlockWriter *writer, RowBlock *block)
 	if (writer->result->methods->kind == RESULT_ROWS)
 		return fill_rows(writer, block, FROM_RESULT_ROWS);
 	return fill_rows(writer, block, FROM_RESULT);
-}
-
-/* ------------------------------------------------------------------------
- * Merge of streams
- * ------------------------------------------------------------------------
- */
-
-/* Assembles a row from its pieces, the first in block; false if the exchange was stopped. */
-static bool
-assemble_row(BlockSource *source, const RowBlock *block)
-{
-	Size		size = block->whole;
-	Size		at = 0;
-
-	if (source->long_row_size < size)
-	{
-		if (source->long_row != NULL)
-			pfree(source->long_row);
-		source->long_row = MemoryContextAllocHuge(source->cxt, size);
-		source->long_row_size = size;
-	}
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		memcpy(source->long_row + at, block->rows, block->bytes);
-		at += block->bytes;
-		if (at >= size)
-			break;
-		block = source->next_block(source);
-		if (block == NULL && source->stopped)
-			return false;
-		if (block == NULL)
-			elog(ERROR, "incomplete row in a parallel sort");
-	}
-	return true;
-}
-
-/* Gets the rows of the stream's next block; false at the end. */
-static bool
-next_block_rows(MergeSource *base, MergeRows *rows)
-{
-	static const RowPlace first = 0;
-	BlockSource *source = (BlockSource *) base;
-	RowBlock   *block = source->next_block(source);
-
-	if (block == NULL)
-		return false;
-	rows->base = block->rows;
-	rows->keys = block->rows + block->keys_at;
-	rows->places = source->keys_only ? NULL : (const RowPlace *) (block->rows + block->places_at);
-	rows->n = block->n;
-	if (unlikely(block->whole > 0))
-	{
-		memcpy(&source->long_row_key, rows->keys, source->wide ? sizeof(uint128) : sizeof(uint64));
-		rows->keys = &source->long_row_key;
-		rows->places = &first;
-		rows->n = 1;
-		if (!assemble_row(source, block))
-		{
-			rows->n = 0;
-			return false;
-		}
-		rows->base = source->long_row;
-	}
-	return true;
-}
-
-void
-block_source_begin(BlockSource *source, const SortSpec *spec, bool wide)
-{
-	source->base.next = next_block_rows;
-	source->wide = wide;
-	source->keys_only = sends_keys(spec);
-	source->cxt = CurrentMemoryContext;
-}
-
-MergeTree *
-block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, BlockSource **sources, int n)
-{
-	KeyLayout	layout;
-	TieBreak   *tiebreak;
-	MergeTree  *merge;
-	bool		wide;
-
-	key_block_layout(spec, common_range, &layout);
-	wide = block_key_bits(&layout) > 64;
-	tiebreak = tiebreak_create(CurrentMemoryContext, bulk_owner_create(CurrentMemoryContext, NULL),
-							   spec->desc, spec->keys, spec->nkeys);
-	for (int i = 0; i < n; i++)
-		block_source_begin(sources[i], spec, wide);
-	merge = merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, spec, &layout, tiebreak);
-	if (sends_keys(spec))
-		key_block_make_rows(merge, spec, common_range);
-	return merge;
-}
-
-/* ------------------------------------------------------------------------
- * Sources of blocks
- * ------------------------------------------------------------------------
- */
-
-/* A ring as a source. */
-typedef struct RingSource
-{
-	BlockSource base;
-	Exchange   *ex;
-	int			ring;
-	int			reader;
-	bool		had_one;		/* the last block returned is not freed yet */
-	ExchangeWorkerGone gone;
-	void	   *gone_arg;
-} RingSource;
-
-/* This process's own sort as a source. */
-typedef struct OwnSource
-{
-	BlockSource base;
-	BlockWriter *writer;
-	RowBlock   *block;
-} OwnSource;
-
-static RowBlock *
-ring_source_next(BlockSource *source)
-{
-	RingSource *ring = (RingSource *) source;
-	RowBlock   *block = exchange_next_block(ring->ex, ring->ring, ring->reader, ring->had_one,
-											ring->gone, ring->gone_arg);
-
-	ring->had_one = (block != NULL);
-	source->stopped = exchange_stopped(ring->ex);
-	return block;
-}
-
-/* A worker's ring, read by reader (a ring or EXCHANGE_LEADER); gone as in exchange_next_block(). */
-static BlockSource *
-block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone, void *gone_arg)
-{
-	RingSource *source = palloc0(sizeof(RingSource));
-
-	source->base.next_block = ring_source_next;
-	source->ex = ex;
-	source->ring = ring;
-	source->reader = reader;
-	source->gone = gone;
-	source->gone_arg = gone_arg;
-	return &source->base;
-}
-
-static RowBlock *
-own_source_next(BlockSource *source)
-{
-	OwnSource  *own = (OwnSource *) source;
-
-	return block_writer_fill(own->writer, own->block) ? own->block : NULL;
-}
-
-BlockSource *
-block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result)
-{
-	OwnSource  *own = palloc0(sizeof(OwnSource));
-	char	   *block = palloc(ROW_BLOCK_SIZE + ROW_BLOCK_KEY_ALIGN);
-
-	own->base.next_block = own_source_next;
-	own->writer = block_writer_create(spec, common_range, result, NULL);
-	own->block = (RowBlock *) TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block);
-	return &own->base;
-}
-
-/* ------------------------------------------------------------------------
- * Both ends of the rings
- * ------------------------------------------------------------------------
- */
-
-/* A merge of the worker's own rows, which may be NULL, with the rings that it reads; NULL: it reads none. */
-static MergeTree *
-merge_rings(Exchange *ex, int ring, const SortSpec *spec, const CommonKeyRange *common_range, SortResult *own)
-{
-	BlockSource **sources = palloc((ex->nrings + 1) * sizeof(BlockSource *));
-	int			nown = own != NULL ? 1 : 0;
-	int			n = nown;
-
-	for (int r = 0; r < ex->nrings; r++)
-	{
-		if (ex->rings[r].reader == ring)
-			sources[n++] = block_source_ring(ex, r, ring, NULL, NULL);
-	}
-	if (n == nown)
-		return NULL;
-	if (own != NULL)
-		sources[0] = block_source_own(spec, common_range, own);
-	return block_merge_create(spec, common_range, sources, n);
-}
-
-/* Writes the ring; returns the number of duplicates that a merge with other rings dropped. */
-static uint64
-write_blocks(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve, void *arg)
-{
-	const CommonKeyRange *common_range = exchange_common_range(ex, spec->keys, spec->nkeys);
-	MergeTree  *merge = merge_rings(ex, ring, spec, common_range, own);
-	BlockWriter *writer;
-	RowBlock   *block;
-
-	if (merge == NULL && own == NULL)
-		return 0;
-	writer = block_writer_create(spec, common_range, merge != NULL ? NULL : own, merge);
-	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_writer_fill(writer, block))
-	{
-		exchange_block_written(ex, ring);
-		CHECK_FOR_INTERRUPTS();
-	}
-	return merge != NULL ? merge->dropped : 0;
-}
-
-uint64
-exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve,
-					void *arg)
-{
-	uint64		dropped = 0;
-
-	/* a worker without rows may have to merge other rings */
-	if (exchange_wait_all(ex, NULL, NULL))
-	{
-		MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks",
-												  ALLOCSET_DEFAULT_SIZES);
-		MemoryContext old = MemoryContextSwitchTo(cxt);
-
-		dropped = write_blocks(ex, ring, spec, own, serve, arg);
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(cxt);
-	}
-	exchange_end_ring(ex, ring);
-	return dropped;
-}
-
-int
-exchange_open_streams(Exchange *ex, int rings, ExchangeWorkerGone gone, void *arg, BlockSource **sources)
-{
-	int			n = 0;
-
-	for (int r = 0; r < rings; r++)
-	{
-		/* had_one is false, so the stream returns this block again as its first one */
-		if (exchange_next_block(ex, r, EXCHANGE_LEADER, false, gone, arg) != NULL)
-			sources[n++] = block_source_ring(ex, r, EXCHANGE_LEADER, gone, arg);
-	}
-	return n;
 }

@@ -9,9 +9,7 @@
  */
 #include "postgres.h"
 
-#include "parallel/block_stream.h"
-#include "parallel/key_block.h"
-#include "share/share.h"
+#include "block/block_internal.h"
 #include "store/store.h"
 
 /* Keys that are decoded at a time. */
@@ -38,8 +36,8 @@ block_reader_create(const SortSpec *spec, const CommonKeyRange *common_range, Bl
 	if (source == NULL)
 		return reader;
 	key_block_layout(spec, common_range, &layout);
-	block_source_begin(source, spec, block_key_bits(&layout) > 64);
 	reader->key_bytes = block_key_bits(&layout) / 8;
+	block_source_begin(source, spec, reader->key_bytes > sizeof(uint64));
 	if (keys_only_possible(NULL, spec->keys, spec->nkeys) && layout.exact)
 		reader->decoder = key_decoder_create(spec, common_range, READER_BATCH);
 	return reader;

@@ -14,8 +14,8 @@
  */
 #include "postgres.h"
 
+#include "block/block_internal.h"
 #include "key/key.h"
-#include "parallel/key_block.h"
 #include "store/store.h"
 
 void
@@ -28,6 +28,15 @@ key_block_layout(const SortSpec *spec, const CommonKeyRange *common_range, KeyLa
 	key_layout(layout, keybuf, common_range->ranges);
 	Assert(!sends_keys(spec) || (layout->exact && layout->total_bits <= 128));
 	pfree(keybuf);
+}
+
+bool
+block_keys_wide(const SortSpec *spec, const CommonKeyRange *common_range)
+{
+	KeyLayout	layout;
+
+	key_block_layout(spec, common_range, &layout);
+	return block_key_bits(&layout) > 64;
 }
 
 /* Completes a block that has n keys of this size; false if n is 0. */

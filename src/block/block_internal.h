@@ -1,20 +1,30 @@
 /*
- * key_block.h
- *	  Blocks of keys without rows, for parallel sorts whose rows consist of their keys.
+ * block_internal.h
+ *	  Streams of row blocks, and blocks of keys without rows, for sorts whose rows consist of their keys.
  */
-#ifndef GPUSORT_PARALLEL_KEY_BLOCK_H
-#define GPUSORT_PARALLEL_KEY_BLOCK_H
+#ifndef GPUSORT_BLOCK_BLOCK_INTERNAL_H
+#define GPUSORT_BLOCK_BLOCK_INTERNAL_H
 
 #include "postgres.h"
 
+#include "block/block.h"
 #include "key/key.h"
-#include "parallel/parallel.h"
+
+/* Prepares a source for the caller of base.next: a merge, or a reader.  wide: keys have 128 bits. */
+extern void block_source_begin(BlockSource *source, const SortSpec *spec, bool wide);
 
 /* Do the participants of this sort send keys alone? */
 static inline bool
 sends_keys(const SortSpec *spec)
 {
 	return spec->keys_only && !spec->rids_are_tids;
+}
+
+/* Width of keys in blocks of this layout. */
+static inline int
+block_key_bits(const KeyLayout *layout)
+{
+	return layout->total_bits <= 64 ? 64 : 128;
 }
 
 /* The layout of keys in blocks, which is that of all rows. */
@@ -46,4 +56,4 @@ extern void key_decoder_run(KeyDecoder *decoder, const char *keys, Size distance
 /* Lets a merge make the rows of its keys. */
 extern void key_block_make_rows(MergeTree *merge, const SortSpec *spec, const CommonKeyRange *common_range);
 
-#endif							/* GPUSORT_PARALLEL_KEY_BLOCK_H */
+#endif							/* GPUSORT_BLOCK_BLOCK_INTERNAL_H */
