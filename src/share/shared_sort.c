@@ -30,12 +30,10 @@
 #include <fcntl.h>
 
 #include "compat.h"
-#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "share/share.h"
-#include "storage/fd.h"
+#include "temp_file.h"
 #include "utils/memutils.h"
-#include "utils/wait_event.h"
 
 /* Ranges for each process, so that those which are done early take more. */
 #define RANGES_PER_PROCESS	4
@@ -159,32 +157,6 @@ file_open(SharedSort *shared, const char *kind, int number, bool may_miss)
 	return Max(file, 0);
 }
 
-static void
-file_write(File file, const void *data, Size bytes, off_t at)
-{
-	if (FileWrite(file, unconstify(char *, (const char *) data), bytes, at, WAIT_EVENT_BUFFILE_WRITE) != bytes)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write to file \"%s\": %m", FilePathName(file))));
-	pgBufferUsage.temp_blks_written += (bytes + BLCKSZ - 1) / BLCKSZ;
-}
-
-/* Reads at most this number of bytes; returns how many, less only at the end of the file. */
-static Size
-file_read(File file, void *to, Size bytes, off_t at)
-{
-	ssize_t		n;
-
-	CHECK_FOR_INTERRUPTS();
-	n = FileRead(file, (char *) to, bytes, at, WAIT_EVENT_BUFFILE_READ);
-	if (n < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read file \"%s\": %m", FilePathName(file))));
-	pgBufferUsage.temp_blks_read += (n + BLCKSZ - 1) / BLCKSZ;
-	return n;
-}
-
 static pg_noreturn void
 file_is_short(File file)
 {
@@ -204,7 +176,7 @@ block_alloc(void)
 static bool
 block_read(File file, RowBlock *block, off_t *at)
 {
-	Size		n = file_read(file, block, ROW_BLOCK_SIZE, *at);
+	Size		n = temp_file_read(file, block, ROW_BLOCK_SIZE, *at);
 
 	if (n == 0)
 		return false;
@@ -264,13 +236,13 @@ write_own_rows(SharedRun *run, SortResult *own)
 			entries[n].key = block_key(block, run->wide, 0);
 			entries[n++].at = at;
 		}
-		file_write(file, block, block->size, at);
+		temp_file_write(file, block, block->size, at);
 		at += block->size;
 	}
 	FileClose(file);
 	file = file_create(run->shared, FILE_INDEX, me);
 	for (Size i = 0; i < n; i += INDEX_PIECE)
-		file_write(file, entries + i, Min(INDEX_PIECE, n - i) * sizeof(IndexEntry), i * sizeof(IndexEntry));
+		temp_file_write(file, entries + i, Min(INDEX_PIECE, n - i) * sizeof(IndexEntry), i * sizeof(IndexEntry));
 	FileClose(file);
 	run->shared->slots[me].blocks = n;
 }
@@ -408,7 +380,7 @@ merge_range(SharedRun *run, int range, uint128 first, const uint128 *end)
 		CHECK_FOR_INTERRUPTS();
 		if (file == 0)
 			file = file_create(shared, FILE_RANGE, range);
-		file_write(file, block, block->size, at);
+		temp_file_write(file, block, block->size, at);
 		at += block->size;
 	}
 	if (file > 0)
@@ -452,7 +424,7 @@ read_indexes(SharedRun *run, Size *n)
 		{
 			Size		bytes = Min(INDEX_PIECE, blocks - i) * sizeof(IndexEntry);
 
-			if (file_read(file, run->entries[p] + i, bytes, i * sizeof(IndexEntry)) != bytes)
+			if (temp_file_read(file, run->entries[p] + i, bytes, i * sizeof(IndexEntry)) != bytes)
 				file_is_short(file);
 		}
 		FileClose(file);

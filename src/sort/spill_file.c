@@ -22,11 +22,9 @@
 #include "postgres.h"
 
 #include "commands/tablespace.h"
-#include "executor/instrument.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "sort/run.h"
-#include "storage/bufmgr.h"
+#include "temp_file.h"
 #include "utils/memutils.h"
 
 #define EXTENT_MAX		((Size) 64 * 1024)
@@ -128,27 +126,11 @@ extent_list_add(uint32 **list, uint32 *n, uint32 *capacity, uint32 extent)
 static void
 write_extents(SpillFile *file, uint32 extent, const char *data, Size size)
 {
-	File		segment;
-	instr_time	start;
-	instr_time	end;
+	uint32		segment = extent / file->segment_extents;
 
-	CHECK_FOR_INTERRUPTS();
-	if (extent / file->segment_extents == file->nsegments)
+	if (segment == file->nsegments)
 		add_segment(file);
-	segment = file->segments[extent / file->segment_extents];
-	if (track_io_timing)
-		INSTR_TIME_SET_CURRENT(start);
-	if (FileWrite(segment, unconstify(char *, data), size,
-				  extent_offset(file, extent), WAIT_EVENT_BUFFILE_WRITE) != size)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write to file \"%s\": %m", FilePathName(segment))));
-	if (track_io_timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_write_time, end, start);
-	}
-	pgBufferUsage.temp_blks_written += (size + BLCKSZ - 1) / BLCKSZ;
+	temp_file_write(file->segments[segment], data, size, extent_offset(file, extent));
 }
 
 void
@@ -179,30 +161,13 @@ static void
 read_extent(SpillFile *file, uint32 extent, Size offset, char *buf, Size size)
 {
 	File		segment = file->segments[extent / file->segment_extents];
-	instr_time	start;
-	instr_time	end;
-	int			got;
+	Size		got = temp_file_read(segment, buf, size, extent_offset(file, extent) + offset);
 
-	CHECK_FOR_INTERRUPTS();
-	if (track_io_timing)
-		INSTR_TIME_SET_CURRENT(start);
-	got = FileRead(segment, buf, size, extent_offset(file, extent) + offset, WAIT_EVENT_BUFFILE_READ);
-	if (got < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read file \"%s\": %m", FilePathName(segment))));
 	if (got != size)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("could not read file \"%s\": read only %d of %zu bytes",
+				 errmsg("could not read file \"%s\": read only %zu of %zu bytes",
 						FilePathName(segment), got, size)));
-	if (track_io_timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_read_time, end, start);
-	}
-	/* a block that is read in pieces counts once */
-	pgBufferUsage.temp_blks_read += (offset + size + BLCKSZ - 1) / BLCKSZ - (offset + BLCKSZ - 1) / BLCKSZ;
 }
 
 Size
