@@ -58,6 +58,8 @@ typedef struct JoinKey
 typedef struct InnerGroup
 {
 	bool		valid;			/* there is a group */
+	GroupColumns *key;			/* by outer columns */
+	int64		key_int;		/* the key, if it is one integer */
 
 	/* no array: the child's current row is behind the group */
 	bool		whole;
@@ -107,8 +109,6 @@ typedef struct MergedJoin
 
 	/* the last group */
 	InnerGroup	group;
-	GroupColumns *group_key;	/* by outer columns */
-	int64		group_int;		/* the key, if it is one integer */
 	bool		begun;			/* a row of the inner side was read */
 	uint32		skip_after;		/* inner rows before the outer row that are read until the next ones are skipped */
 	ArrayResult *array;			/* the inner rows; NULL: no array */
@@ -181,8 +181,8 @@ meets_last_group(MergedJoin *node, bool one_int)
 	if (!node->group.valid)
 		return false;
 	if (one_int)
-		return node->outer_int == node->group_int;
-	return group_columns_first_difference(node->group_key, node->nkeys, node->outer) == node->nkeys;
+		return node->outer_int == node->group.key_int;
+	return group_columns_first_difference(node->group.key, node->nkeys, node->outer) == node->nkeys;
 }
 
 /*
@@ -196,12 +196,12 @@ inner_meets_group(MergedJoin *node, bool one_int)
 		return compare_rows(node, one_int) == 0;
 	for (int i = 0; i < node->nkeys; i++)
 	{
-		const GroupColumn *column = &node->group_key->columns[i];
+		const GroupColumn *column = &node->group.key->columns[i];
 		Datum		value = node->inner->tts_values[node->keys[i].merge.inner - 1];
 
 		if (column->typbyval && group_column_same_bits(column, value))
 			continue;
-		if ((column->typbyval && column->bytes_decide) || !group_column_compare(node->group_key, i, value))
+		if ((column->typbyval && column->bytes_decide) || !group_column_compare(node->group.key, i, value))
 			return false;
 	}
 	return true;
@@ -386,9 +386,9 @@ begin_inner_group(MergedJoin *node, bool one_int)
 	if (node->one_decides)
 		return;
 	if (one_int)
-		node->group_int = node->outer_int;
+		node->group.key_int = node->outer_int;
 	else
-		group_columns_keep(node->group_key, node->outer, 0);
+		group_columns_keep(node->group.key, node->outer, 0);
 	if (node->array != NULL)
 		node->group.first = node->array->pos - 1;
 	else
@@ -638,7 +638,7 @@ init_keys(MergedJoin *node)
 	node->same_types = true;
 	node->nkeys = list_length(node->join->mergeclauses);
 	node->keys = palloc0(node->nkeys * sizeof(JoinKey));
-	node->group_key = group_columns_create(&node->css, node->nkeys);
+	node->group.key = group_columns_create(&node->css, node->nkeys);
 	for (int i = 0; i < node->nkeys; i++)
 	{
 		JoinKey    *key = &node->keys[i];
@@ -653,7 +653,7 @@ init_keys(MergedJoin *node)
 		if (!OidIsValid(equality))
 			elog(ERROR, "missing equality operator of type %u in operator family %u", key->merge.outer_type,
 				 key->merge.opfamily);
-		group_columns_add(node->group_key, key->merge.outer, equality, key->merge.collation);
+		group_columns_add(node->group.key, key->merge.outer, equality, key->merge.collation);
 		node->last_outer = Max(node->last_outer, key->merge.outer);
 		node->last_inner = Max(node->last_inner, key->merge.inner);
 	}
