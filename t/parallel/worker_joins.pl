@@ -40,7 +40,6 @@ ANALYZE few, many;
 SQL
 
 my $each = qr/Gather.*\(GpuSort Join\).*\(GpuSort\).*Parallel Seq Scan.*\(GpuSort\).*\n *->  Seq Scan/s;
-my $each = qr/Gather.*\(GpuSort Join\).*\(GpuSort\).*Parallel Seq Scan.*\(GpuSort\).*\n *->  Seq Scan/s;
 my $shared = qr/Parallel Custom Scan \(GpuSort Shared\).*\n *->  Parallel Seq Scan/s;
 my $in_workers = qr/Gather.*\(GpuSort Join\).*\(GpuSort\).*Parallel Seq Scan.*$shared/s;
 
@@ -166,11 +165,12 @@ my $groups = 'SELECT f.k, count(*) FROM many m JOIN few f ON m.k = f.k GROUP BY 
 is($node->safe_psql('postgres', $groups), $node->safe_psql('postgres', "SET gpusort.enable = off; $groups"),
 	'groups above');
 my $analyzed = $node->safe_psql('postgres',
-	"EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF) @{[digest($inner)]}");
+	"SET track_io_timing = on; EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF) @{[digest($inner)]}");
 like($analyzed, qr/\(GpuSort Join\) \(actual rows=\d+(\.\d+)? loops=3\)/, 'EXPLAIN ANALYZE: each process joins');
 like($analyzed, qr/Worker 0:/, 'EXPLAIN ANALYZE: figures of workers');
 like($analyzed, qr/GpuSort Shared.*Worker 1:  Sort Method: cpu/s, 'EXPLAIN ANALYZE: the sorts of the workers');
 like($analyzed, qr/temp read=\d+ written=\d+/, 'EXPLAIN ANALYZE: temporary files');
+like($analyzed, qr/GpuSort Shared.*I\/O Timings:.* temp read=\d+\.\d+ write=\d+\.\d+/s, 'EXPLAIN ANALYZE: their time');
 
 # few outer rows have a match: the keys of all processes' inner rows make the filter
 my $filtered = 'SELECT m.id, f.t FROM many m JOIN few f ON m.k = f.id WHERE f.id < 90000';
