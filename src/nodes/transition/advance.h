@@ -57,6 +57,9 @@ transition_advance(AggState *agg, Transition *t, const TupleTableSlot *row)
 		case TRANSITION_ADD_INT4:
 			t->sum += DatumGetInt32(value);
 			break;
+		case TRANSITION_ADD_INT8:
+			t->sum += DatumGetInt64(value);
+			break;
 		case TRANSITION_AVG_INT4:
 			t->count++;
 			t->sum += DatumGetInt32(value);

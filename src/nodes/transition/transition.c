@@ -57,12 +57,26 @@ avg_state(Datum value)
 	return (int64 *) ARR_DATA_PTR(DatumGetArrayTypeP(value));
 }
 
+/* The kind in which partial values are combined. */
+static TransitionKind
+combine_kind(TransitionKind kind)
+{
+	switch (kind)
+	{
+		case TRANSITION_COUNT_ROWS:
+		case TRANSITION_COUNT_VALUES:
+		case TRANSITION_ADD_INT4:
+			return TRANSITION_ADD_INT8;
+		case TRANSITION_AVG_INT4:
+			return TRANSITION_CALL;
+		default:
+			return kind;
+	}
+}
+
 static TransitionKind
 transition_kind(const AggStatePerTransData *trans)
 {
-	/* partial values are few */
-	if (DO_AGGSPLIT_COMBINE(trans->aggref->aggsplit))
-		return TRANSITION_CALL;
 	for (int i = 0; i < lengthof(in_place); i++)
 	{
 		TransitionKind kind = in_place[i].kind;
@@ -72,6 +86,8 @@ transition_kind(const AggStatePerTransData *trans)
 			continue;
 		if ((kind == TRANSITION_MOST_INT || kind == TRANSITION_LEAST_INT) && !trans->transtypeByVal)
 			return TRANSITION_CALL;
+		if (DO_AGGSPLIT_COMBINE(trans->aggref->aggsplit))
+			return combine_kind(kind);
 		if (kind != TRANSITION_COUNT_VALUES)
 			return kind;
 		arg = (const Const *) linitial_node(TargetEntry, trans->aggref->args)->expr;
@@ -144,6 +160,7 @@ transition_value(const AggState *agg, Transition *t)
 		case TRANSITION_COUNT_VALUES:
 			return Int64GetDatum(t->count);
 		case TRANSITION_ADD_INT4:
+		case TRANSITION_ADD_INT8:
 			return Int64GetDatum(t->sum);
 		case TRANSITION_AVG_INT4:
 			if (t->value == (Datum) 0)

@@ -18,6 +18,7 @@ typedef enum TransitionKind
 	TRANSITION_COUNT_ROWS,
 	TRANSITION_COUNT_VALUES,
 	TRANSITION_ADD_INT4,		/* int8 sum of int4 */
+	TRANSITION_ADD_INT8,		/* int8 sum of partial numbers of rows, or of partial sums of int4 */
 	TRANSITION_AVG_INT4,		/* number and sum, in an array of two int8 */
 	TRANSITION_ADD_FLOAT8,
 	TRANSITION_MOST_INT,		/* greatest, least of integers, dates and times */
