@@ -155,7 +155,9 @@ arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
 		 */
 		from->base = MemoryContextAlloc(GetMemoryChunkContext(owner),
 										Max(arena->nchunks, 1) * sizeof(char *));
-		memcpy(from->base, arena->base, arena->nchunks * sizeof(char *));
+		/* an empty arena has no table */
+		if (arena->nchunks > 0)
+			memcpy(from->base, arena->base, arena->nchunks * sizeof(char *));
 		from->chunks = NULL;
 		arena_reset(arena, owner);
 	}
