@@ -113,6 +113,15 @@ CREATE FUNCTION check_aggregates(first int, last int, OUT n int, OUT nodes text,
 RETURNS SETOF record LANGUAGE sql AS $$
 SELECT q.n, c.* FROM query q, check_aggregate(q.q) c WHERE q.n BETWEEN first AND last ORDER BY n $$;
 SELECT * FROM check_aggregates(1, 99);
+-- an aggregate that sorts by a constant, which stands in the target list, too, or takes the place of an unused column
+SELECT c.result FROM unnest(ARRAY[
+	'SELECT 7::int8, max(id), percentile_disc(0.5) WITHIN GROUP (ORDER BY 7::int8) FROM agg',
+	'SELECT 7::int8, max(id), percentile_disc(0.5) WITHIN GROUP (ORDER BY 7::int8) FROM agg WHERE id < 0',
+	'SELECT g, 7, mode() WITHIN GROUP (ORDER BY 7) FROM agg GROUP BY g ORDER BY g',
+	'SELECT c1, c3 FROM (SELECT max(id) AS c1, mode() WITHIN GROUP (ORDER BY k) AS c2,
+		percentile_disc(0) WITHIN GROUP (ORDER BY NULL::int) AS c3 FROM agg) q',
+	'SELECT (SELECT 0.5::float8), percentile_cont(0.5) WITHIN GROUP (ORDER BY (SELECT 0.5::float8)) FROM agg']) q,
+	check_aggregate(q) c;
 -- runs on disk; the values of a group exceed work_mem
 SET work_mem = '64kB';
 SELECT * FROM check_aggregates(1, 99) WHERE nodes !~ '^GpuSort Aggregate' OR result <> 'same';

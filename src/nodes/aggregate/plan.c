@@ -356,7 +356,10 @@ expr_can_move(Node *expr)
 	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !expr_has_exec_param(expr);
 }
 
-/* The order columns that are no columns of the child; false if one cannot be computed below. */
+/*
+ * The order columns that are no columns of the child; false if one cannot be computed below.  A constant is not: the
+ * target list may have an equal one outside of the aggregates, and a group without rows has no column for it.
+ */
 static bool
 find_computed(const Aggregates *all, InputColumns *input)
 {
@@ -368,7 +371,7 @@ find_computed(const Aggregates *all, InputColumns *input)
 
 		if (IsA(expr, Var))
 			continue;
-		if (!expr_can_move((Node *) expr))
+		if (!contain_var_clause((Node *) expr) || !expr_can_move((Node *) expr))
 			return false;
 		input->computed = lappend(input->computed, expr);
 	}
