@@ -16,6 +16,8 @@ start_timing(instr_time *start)
 {
 	if (track_io_timing)
 		INSTR_TIME_SET_CURRENT(*start);
+	else
+		INSTR_TIME_SET_ZERO(*start);
 }
 
 static inline void
