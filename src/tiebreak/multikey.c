@@ -547,6 +547,25 @@ sort_in_passes(TieBreak *tb, SortRec64 *recs, size_t n)
 								 n, tb->passed_rows, tb->passed_bytes)));
 }
 
+/*
+ * Have all rows the bytes of the first one?  The rows of a DISTINCT often do, for they have no
+ * other columns, and one look at each takes the place of a pass for each column.  In other
+ * groups the first or second row differs.
+ */
+static bool
+rows_have_same_bytes(const TieBreak *tb, const uint32 *rids, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+	{
+		if (i + TIE_PREFETCH < n)
+			tie_prefetch(tb, rids[i + TIE_PREFETCH]);
+		CHECK_FOR_INTERRUPTS();
+		if (!tie_same_bytes(tie_row(tb, rids[0]), tie_row(tb, rids[i])))
+			return false;
+	}
+	return true;
+}
+
 /* Sorts n rows of the arena, which have equal keys and ascending rids; stable. */
 static void
 sort_rows(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
@@ -555,6 +574,8 @@ sort_rows(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 	SortRec64  *recs = few;
 
 	tb->arena = arena;
+	if (tb->on_equal == NULL && rows_have_same_bytes(tb, rids, n))
+		return;
 	if (n > TIE_INSERTION_MAX)
 	{
 		bulk_reserve(tb->owner, &tb->recs, n * sizeof(SortRec64), 0);

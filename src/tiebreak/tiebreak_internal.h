@@ -99,6 +99,15 @@ tie_row(const TieBreak *tb, uint32 rid)
 	return (MinimalTuple) arena_at(tb->arena, rid);
 }
 
+/* Have two rows the same bytes?  Then they are equal in all columns. */
+static inline bool
+tie_same_bytes(MinimalTuple a, MinimalTuple b)
+{
+	Size		from = offsetof(MinimalTupleData, t_infomask2);
+
+	return a->t_len == b->t_len && memcmp((char *) a + from, (char *) b + from, a->t_len - from) == 0;
+}
+
 static inline void
 tie_prefetch(const TieBreak *tb, uint32 rid)
 {
