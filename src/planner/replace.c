@@ -81,10 +81,7 @@ sort_refusal(const Sort *sort, NodeContext context, KeyColumn *keys)
 		const TargetEntry *tle = get_tle_by_resno(sort->plan.targetlist, sort->sortColIdx[i]);
 		const char *why;
 
-		keys[i].attno = sort->sortColIdx[i];
-		keys[i].sortop = sort->sortOperators[i];
-		keys[i].collation = sort->collations[i];
-		keys[i].nulls_first = sort->nullsFirst[i];
+		keys[i] = PLAN_KEY_COLUMN(sort, i);
 		if (!key_type_lookup(&keys[i], exprType((Node *) tle->expr), &why))
 			return psprintf("sort key %d: %s", i + 1, why);
 	}

@@ -632,12 +632,7 @@ output_keys(const Plan *plan, int *n)
 	*n = is_sort ? sort->numCols : merge->numCols;
 	keys = palloc0(*n * sizeof(KeyColumn));
 	for (int i = 0; i < *n; i++)
-	{
-		keys[i].attno = is_sort ? sort->sortColIdx[i] : merge->sortColIdx[i];
-		keys[i].sortop = is_sort ? sort->sortOperators[i] : merge->sortOperators[i];
-		keys[i].collation = is_sort ? sort->collations[i] : merge->collations[i];
-		keys[i].nulls_first = is_sort ? sort->nullsFirst[i] : merge->nullsFirst[i];
-	}
+		keys[i] = is_sort ? PLAN_KEY_COLUMN(sort, i) : PLAN_KEY_COLUMN(merge, i);
 	return keys;
 }
 

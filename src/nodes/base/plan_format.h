@@ -20,6 +20,11 @@
  */
 #define PARTIAL_SORT_NODE_ID	(1 << 30)
 
+/* Key column i of a Sort or GatherMerge, without what key_type_lookup() fills in. */
+#define PLAN_KEY_COLUMN(node, i) \
+	((KeyColumn) {.attno = (node)->sortColIdx[i],.sortop = (node)->sortOperators[i], \
+			.collation = (node)->collations[i],.nulls_first = (node)->nullsFirst[i]})
+
 /* Writes key columns and the Limit above (or NULL) into the plan node. */
 extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit);
 

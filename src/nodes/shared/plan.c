@@ -30,10 +30,7 @@ plan_shared_sort(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tli
 		const TargetEntry *tle = get_tle_by_resno(sort->plan.targetlist, sort->sortColIdx[i]);
 		const char *why;
 
-		keys[i].attno = sort->sortColIdx[i];
-		keys[i].sortop = sort->sortOperators[i];
-		keys[i].collation = sort->collations[i];
-		keys[i].nulls_first = sort->nullsFirst[i];
+		keys[i] = PLAN_KEY_COLUMN(sort, i);
 		if (!key_type_lookup(&keys[i], exprType((const Node *) tle->expr), &why))
 			elog(ERROR, "key of a shared sort: %s", why);
 	}
