@@ -23,7 +23,7 @@ SELECT who_groups('SELECT k, count(*), sum(n) FROM grouped GROUP BY k');
 SELECT who_groups('SELECT k, n FROM grouped GROUP BY k, n');
 SET work_mem = '4MB';
 SELECT who_groups('SELECT s, count(*), sum(n), max(k), min(id) FROM grouped GROUP BY s');
--- a hash table of few values takes about as long as a sort that drops duplicates, and less than a comparator
+-- few values are sorted, for the sort drops duplicates early, but not by a comparator
 SELECT who_groups('SELECT DISTINCT s FROM grouped');
 SELECT who_groups('SELECT s FROM grouped GROUP BY s');
 -- from 17 on each side may be sorted

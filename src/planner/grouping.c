@@ -48,6 +48,12 @@
 /* Bytes of a bucket array for each entry of a hash table. */
 #define BUCKET_BYTES	32
 
+/*
+ * Time that our sort saves for each row of a table scan, because it reads the table by page
+ * (src/scan).  Measured were 27 ns without a filter, and 5 to 25 with one.
+ */
+#define PAGE_SAVES_NS	10.0
+
 /* A grouping of a query. */
 typedef struct Grouping
 {
@@ -301,9 +307,18 @@ find_peer(const Grouping *grouping, Peer *peer)
 static bool
 find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 {
-	return !pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) &&
-		find_peer(grouping, peer) &&
-		find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort);
+	if (pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) ||
+		!find_peer(grouping, peer) ||
+		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort))
+		return false;
+	if (!sort->parallel && path_below_projection(grouping->input)->pathtype == T_SeqScan)
+	{
+		double		saved_us = Min(sort->time.sort_us, grouping->input->rows * PAGE_SAVES_NS / 1000);
+
+		sort->time.sort_us -= saved_us;
+		sort->own_us -= saved_us;
+	}
+	return true;
 }
 
 /*
