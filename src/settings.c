@@ -18,7 +18,7 @@
 bool		gpusort_enable = true;
 bool		gpusort_index_builds = true;
 int			gpusort_index_builds_min_size = 8;
-bool		gpusort_plan_grouping = false;
+bool		gpusort_plan_grouping = true;
 int			gpusort_plan_grouping_min_rows = 10000;
 bool		gpusort_windows = true;
 bool		gpusort_aggregates = true;
@@ -148,7 +148,7 @@ define_plan_settings(void)
 	DefineCustomBoolVariable("gpusort.plan_grouping",
 							 "Compares sorted with hashed groups and joins by predicted times.",
 							 "If off, PostgreSQL compares them by the costs of its own Sort.",
-							 &gpusort_plan_grouping, false,
+							 &gpusort_plan_grouping, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.plan_grouping_min_rows",
 							"Sets the minimum estimated number of rows for gpusort.plan_grouping.",
