@@ -23,6 +23,8 @@
  * - if the hash table lies in the CPU's inner caches,
  * - in one process, for a join of some, not all, of the query's relations that PostgreSQL may
  *	 run in workers, because one process would then run what lies above,
+ * - in one process, for a join whose rows workers may group, if the hash join in workers is
+ *	 predicted to end earlier,
  * - for joins that need a parameter of another relation, and those of a relation that is made
  *	 unique: a semijoin by merging is the same,
  * - in workers, for right and full joins: each process would return the rows without a match,
@@ -31,6 +33,8 @@
  *	 place of a costlier one that would return them earlier.
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "compat.h"
 #include "executor/hashjoin.h"
@@ -80,15 +84,16 @@ typedef struct Joined
 	double		inner_rows;		/* all inner rows, which each process joins */
 
 	double		inner_us;		/* predicted time to read it; 0: the peer reads the same */
+	double		most_us;		/* that our join and its inputs may take */
 
 	/* the processes, and the number of their shares of the outer rows; without workers 1 */
 	int			participants;
 	double		shares;
 } Joined;
 
-/* The cheapest hash join of these relations among the paths; NULL: there is none. */
+/* The cheapest hash join among the paths, of these relations or, if they are NULL, of any; NULL: there is none. */
 static const HashPath *
-find_hash_join(const Joined *join, const List *paths)
+find_hash_join(const List *paths, const RelOptInfo *outerrel, const RelOptInfo *innerrel)
 {
 	const HashPath *found = NULL;
 	ListCell   *lc;
@@ -98,8 +103,8 @@ find_hash_join(const Joined *join, const List *paths)
 		const HashPath *path = lfirst(lc);
 
 		if (IsA(path, HashPath) && path->jpath.path.param_info == NULL &&
-			path->jpath.outerjoinpath->parent == join->outerrel &&
-			path->jpath.innerjoinpath->parent == join->innerrel &&
+			(outerrel == NULL || path->jpath.outerjoinpath->parent == outerrel) &&
+			(innerrel == NULL || path->jpath.innerjoinpath->parent == innerrel) &&
 			(found == NULL || path->jpath.path.total_cost < found->jpath.path.total_cost))
 			found = path;
 	}
@@ -314,6 +319,7 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 	double		inner_again;
 	double		merge_us;
 	double		ours;
+	double		most_us;
 	Cost		inner_read_cost;
 	Path	   *path;
 
@@ -342,10 +348,11 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 	merge_us = merge_join_us(&facts, outer_read * join->shares, inner_read * join->participants, inner_again) +
 		output_us(join, path);
 	ours = margin * (ours + merge_us);
+	most_us = Min(peer.us, join->most_us - us_of_cost(join->outer->total_cost + join->inner->total_cost));
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: join: %.1f ms above our sorts, %.1f ms hashed: %s", ours / 1000,
-							 peer.us / 1000, ours < peer.us ? "a path is added" : "PostgreSQL's paths stay")));
-	if (ours >= peer.us)
+							 most_us / 1000, ours < most_us ? "a path is added" : "PostgreSQL's paths stay")));
+	if (ours >= most_us)
 		return;
 	/* if the peer reads another inner path, reading ours costs what this time costs the peer */
 	inner_read_cost = join->inner_us > 0 ? peer_cost(&peer, join->inner_us) - join->inner->total_cost : 0;
@@ -376,21 +383,62 @@ choose_inner(Joined *join, const HashPath *hashed, int workers)
 	return true;
 }
 
+/* Sets the outer input and the processes of the join to those of this hash join, and returns its number of workers. */
+static int
+take_outer(Joined *join, const HashPath *hashed)
+{
+	int			workers = hashed->jpath.path.parallel_workers;
+
+	join->outer = hashed->jpath.outerjoinpath;
+	join->participants = workers > 0 ? workers + parallel_leader_participation : 1;
+	join->shares = workers > 0 ? shares_of(workers) : 1;
+	join->inner_us = 0;
+	return workers;
+}
+
+/*
+ * Predicted time by the clock of the cheapest hash join in workers with its inputs, if workers may
+ * also group its rows; otherwise HUGE_VAL.
+ */
+static double
+hash_join_in_workers_us(const Joined *join)
+{
+	const Query *parse = join->root->parse;
+	const HashPath *hashed = find_hash_join(join->joinrel->partial_pathlist, NULL, NULL);
+	Joined		in_workers = *join;
+	bool		together;
+	double		inner_reads;
+	int			workers;
+	Peer		peer;
+
+	if (hashed == NULL || !(parse->hasAggs || parse->groupClause != NIL || parse->distinctClause != NIL))
+		return HUGE_VAL;
+	workers = take_outer(&in_workers, hashed);
+	together = hashed->jpath.path.parallel_aware;
+	in_workers.jointype = hashed->jpath.jointype;
+	in_workers.inner = hashed->jpath.innerjoinpath;
+	in_workers.inner_rows = in_workers.inner->rows * (together ? in_workers.shares : 1);
+	inner_reads = together ? in_workers.shares : in_workers.participants;
+	if (!find_hash_peer(&in_workers, hashed, &peer))
+		return HUGE_VAL;
+	return setup_us(workers) +
+		(us_of_cost(in_workers.outer->total_cost * in_workers.shares + in_workers.inner->total_cost * inner_reads) +
+		 peer.us) / sort_abreast(in_workers.participants);
+}
+
 /* Offers a merge join beside the cheapest hash join of these paths. */
 static void
 offer_beside(Joined *join, const List *paths)
 {
-	const HashPath *hashed = find_hash_join(join, paths);
+	const HashPath *hashed = find_hash_join(paths, join->outerrel, join->innerrel);
 	int			workers;
 	Peer		peer;
 
 	if (hashed == NULL)
 		return;
-	workers = hashed->jpath.path.parallel_workers;
-	join->outer = hashed->jpath.outerjoinpath;
-	join->participants = workers > 0 ? workers + parallel_leader_participation : 1;
-	join->shares = workers > 0 ? shares_of(workers) : 1;
-	join->inner_us = 0;
+	workers = take_outer(join, hashed);
+	/* a join in one process ends what workers do above it */
+	join->most_us = workers > 0 ? HUGE_VAL : hash_join_in_workers_us(join);
 	if (choose_inner(join, hashed, workers) && find_hash_peer(join, hashed, &peer) && can_merge(join, workers) &&
 		find_orders(join))
 		offer_merge_join(join, &peer);

@@ -100,6 +100,18 @@ joins_like('', "SELECT m.id, f.id AS fid FROM many m FULL JOIN few f ON m.k = f.
 
 like(plan_of('SET parallel_tuple_cost = 0;', "$inner LIMIT 10"), qr/Parallel Hash Join/, 'first rows');
 
+# A merge join in one process, which takes more than half of the hash join's time, would end the workers' hash join
+# below the groups.
+SKIP:
+{
+	skip 'one processor', 2 if `nproc` < 2;
+	$node->safe_psql('postgres', 'CREATE TABLE ids AS SELECT i AS id FROM generate_series(1, 200000) i; '
+		. 'CREATE TABLE refs AS SELECT i, mix(i) % 200000 AS id FROM generate_series(1, 200000) i; ANALYZE ids, refs');
+	joins_like("SET work_mem = '4MB'; SET cpu_operator_cost = 0.0025; SET parallel_setup_cost = 10; "
+		  . 'SET parallel_tuple_cost = 0.01;', 'SELECT ids.id, count(i) FROM ids JOIN refs USING (id) GROUP BY 1',
+		qr/Gather.*Parallel Hash Join/s, 'groups in workers');
+}
+
 # Rows that a shared sort must pass on unchanged, or divide.  The planner is told of many more rows and values than
 # there are, so that it joins all of them in this way.
 $node->safe_psql('postgres', <<SQL);
