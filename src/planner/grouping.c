@@ -303,6 +303,22 @@ find_peer(const Grouping *grouping, Peer *peer)
  * ------------------------------------------------------------------------
  */
 
+/* Does the path scan a table, without expressions? */
+static bool
+scans_columns(const Path *path)
+{
+	ListCell   *lc;
+
+	if (path->pathtype != T_SeqScan)
+		return false;
+	foreach(lc, path->pathtarget->exprs)
+	{
+		if (!IsA(lfirst(lc), Var))
+			return false;
+	}
+	return true;
+}
+
 /* Finds our sort below the grouping, and its peer. */
 static bool
 find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
@@ -311,7 +327,7 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 		!find_peer(grouping, peer) ||
 		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort))
 		return false;
-	if (!sort->parallel && path_below_projection(grouping->input)->pathtype == T_SeqScan)
+	if (!sort->parallel && scans_columns(grouping->input))
 	{
 		double		saved_us = Min(sort->time.sort_us, grouping->input->rows * PAGE_SAVES_NS / 1000);
 

@@ -23,8 +23,8 @@
  * - if the hash table lies in the CPU's inner caches,
  * - in one process, for a join of some, not all, of the query's relations that PostgreSQL may
  *	 run in workers, because one process would then run what lies above,
- * - in one process, for a join whose rows workers may group, if the hash join in workers is
- *	 predicted to end earlier,
+ * - in one process, for a join whose rows workers may group, if the join in workers is predicted
+ *	 to end earlier,
  * - for joins that need a parameter of another relation, and those of a relation that is made
  *	 unique: a semijoin by merging is the same,
  * - in workers, for right and full joins: each process would return the rows without a match,
@@ -142,7 +142,7 @@ output_us(const Joined *join, const Path *path)
 }
 
 /*
- * Fills the peer.  False if its hash table lies in the CPU's inner caches.  The processes of a
+ * Fills the peer.  False if ours cannot be faster: its hash table lies in the CPU's inner caches.  The processes of a
  * Parallel Hash build one table together.  With private tables each process reads the whole inner side.
  */
 static bool
@@ -151,11 +151,11 @@ find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 	const Path *inner = path->jpath.innerjoinpath;
 	bool		together = path->jpath.path.parallel_aware;
 	JoinFacts	facts;
+	bool		exceeds;
 	double		hash_us;
 
 	join_facts(join, path->path_hashclauses, &facts);
-	if (!hash_join_exceeds_cache(&facts))
-		return false;
+	exceeds = hash_join_exceeds_cache(&facts);
 	peer->own = path->jpath.path.total_cost - join->outer->total_cost;
 	if (together)
 	{
@@ -183,7 +183,7 @@ find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 		join->inner_us = us_of_cost(join->inner->total_cost) * join->inner_shares;
 		peer->us += us_of_cost(inner->total_cost) * join->participants;
 	}
-	return peer->own > 0;
+	return exceeds && peer->own > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -383,8 +383,8 @@ choose_inner(Joined *join, const HashPath *hashed, int workers)
 	return true;
 }
 
-/* Sets the outer input and the processes of the join to those of this hash join, and returns its number of workers. */
-static int
+/* Sets the outer input and the processes of the join to those of this hash join. */
+static void
 take_outer(Joined *join, const HashPath *hashed)
 {
 	int			workers = hashed->jpath.path.parallel_workers;
@@ -393,37 +393,57 @@ take_outer(Joined *join, const HashPath *hashed)
 	join->participants = workers > 0 ? workers + parallel_leader_participation : 1;
 	join->shares = workers > 0 ? shares_of(workers) : 1;
 	join->inner_us = 0;
-	return workers;
+}
+
+/* May workers group the rows of the join? */
+static bool
+workers_may_group(const PlannerInfo *root)
+{
+	const Query *parse = root->parse;
+
+	if (parse->groupingSets != NIL)
+		return false;
+	return parse->hasAggs ? !root->hasNonPartialAggs && !root->hasNonSerialAggs :
+		parse->groupClause != NIL || parse->distinctClause != NIL;
 }
 
 /*
- * Predicted time by the clock of the cheapest hash join in workers with its inputs, if workers may
- * also group its rows; otherwise HUGE_VAL.
+ * Predicted time by the clock of the join in workers with its inputs, if they may also group its
+ * rows; otherwise HUGE_VAL.
  */
 static double
-hash_join_in_workers_us(const Joined *join)
+join_in_workers_us(const Joined *join)
 {
-	const Query *parse = join->root->parse;
-	const HashPath *hashed = find_hash_join(join->joinrel->partial_pathlist, NULL, NULL);
+	const List *paths = join->joinrel->partial_pathlist;
+	const HashPath *hashed = find_hash_join(paths, NULL, NULL);
 	Joined		in_workers = *join;
+	const Path *cheapest;
 	bool		together;
 	double		inner_reads;
+	double		us;
 	int			workers;
 	Peer		peer;
 
-	if (hashed == NULL || !(parse->hasAggs || parse->groupClause != NIL || parse->distinctClause != NIL))
+	if (paths == NIL || !workers_may_group(join->root))
 		return HUGE_VAL;
-	workers = take_outer(&in_workers, hashed);
-	together = hashed->jpath.path.parallel_aware;
-	in_workers.jointype = hashed->jpath.jointype;
-	in_workers.inner = hashed->jpath.innerjoinpath;
-	in_workers.inner_rows = in_workers.inner->rows * (together ? in_workers.shares : 1);
-	inner_reads = together ? in_workers.shares : in_workers.participants;
-	if (!find_hash_peer(&in_workers, hashed, &peer))
-		return HUGE_VAL;
-	return setup_us(workers) +
-		(us_of_cost(in_workers.outer->total_cost * in_workers.shares + in_workers.inner->total_cost * inner_reads) +
-		 peer.us) / sort_abreast(in_workers.participants);
+	cheapest = hashed != NULL ? &hashed->jpath.path : linitial(paths);
+	workers = cheapest->parallel_workers;
+	if (hashed == NULL)
+		/* as after ours has taken the place of the hash join */
+		us = us_of_cost(cheapest->total_cost * shares_of(workers));
+	else
+	{
+		take_outer(&in_workers, hashed);
+		together = hashed->jpath.path.parallel_aware;
+		in_workers.jointype = hashed->jpath.jointype;
+		in_workers.inner = hashed->jpath.innerjoinpath;
+		in_workers.inner_rows = in_workers.inner->rows * (together ? in_workers.shares : 1);
+		inner_reads = together ? in_workers.shares : in_workers.participants;
+		(void) find_hash_peer(&in_workers, hashed, &peer);
+		us = peer.us + us_of_cost(in_workers.outer->total_cost * in_workers.shares +
+								  in_workers.inner->total_cost * inner_reads);
+	}
+	return setup_us(workers) + us / sort_abreast(workers + parallel_leader_participation);
 }
 
 /* Offers a merge join beside the cheapest hash join of these paths. */
@@ -436,9 +456,10 @@ offer_beside(Joined *join, const List *paths)
 
 	if (hashed == NULL)
 		return;
-	workers = take_outer(join, hashed);
+	workers = hashed->jpath.path.parallel_workers;
+	take_outer(join, hashed);
 	/* a join in one process ends what workers do above it */
-	join->most_us = workers > 0 ? HUGE_VAL : hash_join_in_workers_us(join);
+	join->most_us = workers > 0 ? HUGE_VAL : join_in_workers_us(join);
 	if (choose_inner(join, hashed, workers) && find_hash_peer(join, hashed, &peer) && can_merge(join, workers) &&
 		find_orders(join))
 		offer_merge_join(join, &peer);

@@ -165,6 +165,8 @@ tie_find_equal(TieBreak *tb, int from, const SortRec64 *recs, size_t n)
 bool
 tiebreak_equal(TieBreak *tb, int ncols, MinimalTuple a, MinimalTuple b)
 {
+	/* comparing long rows takes time */
+	CHECK_FOR_INTERRUPTS();
 	return tie_same_bytes(a, b) || compare_columns(tb, 0, ncols, a, b) == 0;
 }
 
