@@ -34,6 +34,13 @@ SELECT who_groups('SELECT DISTINCT to_jsonb(s) FROM grouped');
 SET work_mem = '4MB';
 SELECT who_groups('SELECT id % 100, max(n), max(s) FROM grouped GROUP BY 1');
 SELECT who_groups('SELECT id % 100000, max(n), max(s) FROM grouped GROUP BY 1');
+-- a sort that might exceed temp_file_limit takes no hash table's place
+SET work_mem = '1MB';
+SELECT who_groups('SELECT k, n FROM grouped GROUP BY k, n');
+SET temp_file_limit = '4MB';
+SELECT who_groups('SELECT k, n FROM grouped GROUP BY k, n');
+RESET temp_file_limit;
+SET work_mem = '4MB';
 -- above keys in memory a GpuSort Aggregate is cheaper than a hash table for few groups, too
 SELECT who_groups('SELECT id % 100, count(*) FROM grouped GROUP BY 1');
 SET work_mem = '256MB';

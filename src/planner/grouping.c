@@ -325,7 +325,8 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 {
 	if (pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) ||
 		!find_peer(grouping, peer) ||
-		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort))
+		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort) ||
+		(!peer->sort && !sort_files_allowed(sort)))
 		return false;
 	if (!sort->parallel && scans_columns(grouping->input))
 	{

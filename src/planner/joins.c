@@ -48,13 +48,9 @@
 #include "optimizer/restrictinfo.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
-#include "utils/guc.h"
 
 /* Bytes of a hash table for each row, beside the row: its header and the bucket array. */
 #define TABLE_ROW_BYTES		(HJTUPLE_OVERHEAD + 12)
-
-/* The files of a process may be this many times larger than predicted: its share may be, and the rows. */
-#define TEMP_FILE_MARGIN	4
 
 /* ------------------------------------------------------------------------
  * The peer
@@ -289,16 +285,15 @@ inner_side_path(const Joined *join, const Side *side, const Peer *peer)
 	return join->shared ? shared_sort_path(path, join->inner_rows) : path;
 }
 
-/*
- * May each process write its share of this side to files, twice?  A hash join in memory needs no file, and should not
- * become an error.
- */
+/* May each process write its share of this side to files? */
 static bool
-files_allowed(const Joined *join)
+files_allowed(const Joined *join, const Side *side, bool shared)
 {
-	double		bytes = 2 * join->inner_rows * stored_row_bytes(join->inner->pathtarget->width) / join->participants;
-
-	return temp_file_limit < 0 || bytes * TEMP_FILE_MARGIN < temp_file_limit * 1024.0;
+	/* a shared sort writes each row twice */
+	if (shared)
+		return temp_files_allowed(2 * join->inner_rows * stored_row_bytes(side->path->pathtarget->width) /
+								  join->participants);
+	return side->sorted || sort_files_allowed(&side->sort);
 }
 
 /* Adds a merge join of our sorts, if it is faster than the hash join. */
@@ -325,7 +320,8 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 
 	if (!find_side(join, join->outer, join->outer_keys, join->shares, false, &outer) ||
 		!find_side(join, join->inner, join->inner_keys, join->inner_shares, join->shared, &inner) ||
-		(outer.sorted && inner.sorted) || (join->shared && !files_allowed(join)))
+		(outer.sorted && inner.sorted) ||
+		!files_allowed(join, &outer, false) || !files_allowed(join, &inner, join->shared))
 		return;
 	/* sorts alone that take longer need no path */
 	ours = join->inner_us + outer.sort.own_us + inner.sort.own_us;

@@ -22,6 +22,7 @@
 #include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
 #include "sort/sort.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 
 /* Microseconds of one cpu_operator_cost. */
@@ -65,6 +66,16 @@ static inline double
 stored_row_bytes(int width)
 {
 	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(width);
+}
+
+/* A process's temporary files may be this many times larger than predicted: its share may be, and the rows. */
+#define TEMP_FILE_MARGIN	4
+
+/* May a process be expected to write this much to temporary files? */
+static inline bool
+temp_files_allowed(double bytes)
+{
+	return temp_file_limit < 0 || bytes * TEMP_FILE_MARGIN < temp_file_limit * 1024.0;
 }
 
 static inline bool
@@ -162,6 +173,11 @@ typedef struct SortOffer
  * be NULL, has partial paths and workers save a tenth.  False if we cannot sort it.
  */
 extern bool find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer);
+
+/*
+ * May the sort write its runs?  A hash table, which it may replace, may need no file, and should not become an error.
+ */
+extern bool sort_files_allowed(const SortOffer *offer);
 
 /* The path of the sort: a Sort, or a Gather Merge of Sorts. */
 extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer);

@@ -380,6 +380,15 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	return true;
 }
 
+bool
+sort_files_allowed(const SortOffer *offer)
+{
+	int			width = offer->input->pathtarget->width;
+
+	return !offer->time.spills ||
+		temp_files_allowed(offer->input->rows * (offer->keys_only ? width : stored_row_bytes(width)));
+}
+
 Path *
 sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer)
 {

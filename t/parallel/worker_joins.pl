@@ -93,6 +93,12 @@ joins_like('SET gpusort.plan_grouping = off;', $inner, qr/Parallel Hash Join/, '
 joins_like('SET enable_mergejoin = off;', $inner, qr/Parallel Hash Join/, 'without merge joins');
 joins_like("SET temp_file_limit = '10MB';", $inner, qr/Parallel Hash Join/, 'a limit of files');
 joins_like("SET temp_file_limit = '1GB';", $inner, $in_workers, 'a higher limit of files');
+for my $limit (1000, 100)
+{
+	like(plan_of("SET max_parallel_workers_per_gather = 0; SET work_mem = '32MB'; SET temp_file_limit = '${limit}MB';",
+			'SELECT m.id, f.id AS fid FROM many m JOIN many f ON m.k = f.id'),
+		$limit == 100 ? qr/Hash Join/ : qr/GpuSort Join/, "in one process, $limit MB of files");
+}
 joins_like('', "SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.k = f.k WHERE f.id < 5000", qr/Hash Join/,
 	'a table in the cache');
 joins_like('', "SELECT m.id, f.id AS fid FROM many m FULL JOIN few f ON m.k = f.k",
