@@ -80,7 +80,6 @@ typedef struct Joined
 	double		inner_rows;		/* all inner rows, which each process joins */
 
 	double		inner_us;		/* predicted time to read it; 0: the peer reads the same */
-	double		most_us;		/* that our join and its inputs may take */
 
 	/* the processes, and the number of their shares of the outer rows; without workers 1 */
 	int			participants;
@@ -138,8 +137,9 @@ output_us(const Joined *join, const Path *path)
 }
 
 /*
- * Fills the peer.  False if ours cannot be faster: its hash table lies in the CPU's inner caches.  The processes of a
- * Parallel Hash build one table together.  With private tables each process reads the whole inner side.
+ * Fills the peer.  False if our join cannot be faster: the hash table lies in the CPU's inner
+ * caches.  The processes of a Parallel Hash build one table together.  With private tables each
+ * process reads the whole inner side.
  */
 static bool
 find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
@@ -180,6 +180,69 @@ find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 		peer->us += us_of_cost(inner->total_cost) * join->participants;
 	}
 	return exceeds && peer->own > 0;
+}
+
+/* Sets the outer input and the processes of the join to those of this hash join. */
+static void
+take_outer(Joined *join, const HashPath *hashed)
+{
+	int			workers = hashed->jpath.path.parallel_workers;
+
+	join->outer = hashed->jpath.outerjoinpath;
+	join->participants = workers > 0 ? workers + parallel_leader_participation : 1;
+	join->shares = workers > 0 ? shares_of(workers) : 1;
+	join->inner_us = 0;
+}
+
+/* May workers group the rows of the join? */
+static bool
+workers_may_group(const PlannerInfo *root)
+{
+	const Query *parse = root->parse;
+
+	if (parse->groupingSets != NIL)
+		return false;
+	return parse->hasAggs ? !root->hasNonPartialAggs && !root->hasNonSerialAggs :
+		parse->groupClause != NIL || parse->distinctClause != NIL;
+}
+
+/*
+ * Predicted time by the clock of the join in workers with its inputs, if they may also group its
+ * rows; otherwise HUGE_VAL.
+ */
+static double
+join_in_workers_us(const Joined *join)
+{
+	const List *paths = join->joinrel->partial_pathlist;
+	const HashPath *hashed;
+	const Path *cheapest;
+	Joined		in_workers = *join;
+	bool		together;
+	double		inner_reads;
+	double		us;
+	Peer		peer;
+
+	if (paths == NIL || !workers_may_group(join->root))
+		return HUGE_VAL;
+	hashed = find_hash_join(paths, NULL, NULL);
+	cheapest = hashed != NULL ? &hashed->jpath.path : linitial(paths);
+	if (hashed == NULL)
+		/* as after our merge join has taken the place of the hash join */
+		us = us_of_cost(cheapest->total_cost * shares_of(cheapest->parallel_workers));
+	else
+	{
+		take_outer(&in_workers, hashed);
+		together = hashed->jpath.path.parallel_aware;
+		in_workers.jointype = hashed->jpath.jointype;
+		in_workers.inner = hashed->jpath.innerjoinpath;
+		in_workers.inner_rows = in_workers.inner->rows * (together ? in_workers.shares : 1);
+		inner_reads = together ? in_workers.shares : in_workers.participants;
+		(void) find_hash_peer(&in_workers, hashed, &peer);
+		us = peer.us + us_of_cost(in_workers.outer->total_cost * in_workers.shares +
+								  in_workers.inner->total_cost * inner_reads);
+	}
+	return setup_us(cheapest->parallel_workers) +
+		us / sort_abreast(cheapest->parallel_workers + parallel_leader_participation);
 }
 
 /* ------------------------------------------------------------------------
@@ -344,7 +407,11 @@ offer_merge_join(const Joined *join, const Peer *hashed)
 	merge_us = merge_join_us(&facts, outer_read * join->shares, inner_read * join->participants, inner_again) +
 		output_us(join, path);
 	ours = margin * (ours + merge_us);
-	most_us = Min(peer.us, join->most_us - us_of_cost(join->outer->total_cost + join->inner->total_cost));
+	most_us = peer.us;
+	/* a join in one process ends what workers do above it */
+	if (!join->shared)
+		most_us = Min(most_us, join_in_workers_us(join) -
+					  us_of_cost(join->outer->total_cost + join->inner->total_cost));
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: join: %.1f ms above our sorts, %.1f ms hashed: %s", ours / 1000,
 							 most_us / 1000, ours < most_us ? "a path is added" : "PostgreSQL's paths stay")));
@@ -379,69 +446,6 @@ choose_inner(Joined *join, const HashPath *hashed, int workers)
 	return true;
 }
 
-/* Sets the outer input and the processes of the join to those of this hash join. */
-static void
-take_outer(Joined *join, const HashPath *hashed)
-{
-	int			workers = hashed->jpath.path.parallel_workers;
-
-	join->outer = hashed->jpath.outerjoinpath;
-	join->participants = workers > 0 ? workers + parallel_leader_participation : 1;
-	join->shares = workers > 0 ? shares_of(workers) : 1;
-	join->inner_us = 0;
-}
-
-/* May workers group the rows of the join? */
-static bool
-workers_may_group(const PlannerInfo *root)
-{
-	const Query *parse = root->parse;
-
-	if (parse->groupingSets != NIL)
-		return false;
-	return parse->hasAggs ? !root->hasNonPartialAggs && !root->hasNonSerialAggs :
-		parse->groupClause != NIL || parse->distinctClause != NIL;
-}
-
-/*
- * Predicted time by the clock of the join in workers with its inputs, if they may also group its
- * rows; otherwise HUGE_VAL.
- */
-static double
-join_in_workers_us(const Joined *join)
-{
-	const List *paths = join->joinrel->partial_pathlist;
-	const HashPath *hashed = find_hash_join(paths, NULL, NULL);
-	Joined		in_workers = *join;
-	const Path *cheapest;
-	bool		together;
-	double		inner_reads;
-	double		us;
-	int			workers;
-	Peer		peer;
-
-	if (paths == NIL || !workers_may_group(join->root))
-		return HUGE_VAL;
-	cheapest = hashed != NULL ? &hashed->jpath.path : linitial(paths);
-	workers = cheapest->parallel_workers;
-	if (hashed == NULL)
-		/* as after ours has taken the place of the hash join */
-		us = us_of_cost(cheapest->total_cost * shares_of(workers));
-	else
-	{
-		take_outer(&in_workers, hashed);
-		together = hashed->jpath.path.parallel_aware;
-		in_workers.jointype = hashed->jpath.jointype;
-		in_workers.inner = hashed->jpath.innerjoinpath;
-		in_workers.inner_rows = in_workers.inner->rows * (together ? in_workers.shares : 1);
-		inner_reads = together ? in_workers.shares : in_workers.participants;
-		(void) find_hash_peer(&in_workers, hashed, &peer);
-		us = peer.us + us_of_cost(in_workers.outer->total_cost * in_workers.shares +
-								  in_workers.inner->total_cost * inner_reads);
-	}
-	return setup_us(workers) + us / sort_abreast(workers + parallel_leader_participation);
-}
-
 /* Offers a merge join beside the cheapest hash join of these paths. */
 static void
 offer_beside(Joined *join, const List *paths)
@@ -454,8 +458,6 @@ offer_beside(Joined *join, const List *paths)
 		return;
 	workers = hashed->jpath.path.parallel_workers;
 	take_outer(join, hashed);
-	/* a join in one process ends what workers do above it */
-	join->most_us = workers > 0 ? HUGE_VAL : join_in_workers_us(join);
 	if (choose_inner(join, hashed, workers) && find_hash_peer(join, hashed, &peer) && can_merge(join, workers) &&
 		find_orders(join))
 		offer_merge_join(join, &peer);
