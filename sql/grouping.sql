@@ -1,6 +1,5 @@
 -- DISTINCT, GROUP BY, set operations and joins: sorted or hashed, by the cost of GpuSort
 LOAD 'gpusort';
-SET gpusort.plan_grouping = on;
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
 SET work_mem = '256MB';
