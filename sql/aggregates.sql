@@ -122,6 +122,47 @@ SELECT c.result FROM unnest(ARRAY[
 		percentile_disc(0) WITHIN GROUP (ORDER BY NULL::int) AS c3 FROM agg) q',
 	'SELECT (SELECT 0.5::float8), percentile_cont(0.5) WITHIN GROUP (ORDER BY (SELECT 0.5::float8)) FROM agg']) q,
 	check_aggregate(q) c;
+-- an aggregate that takes rows in any order lets the sort carry its columns as keys, without rows
+CREATE FUNCTION sort_keys(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_array(plan,
+		'strict $.** ? (@."Custom Plan Provider" == "GpuSort")."Sort Key"');
+END $$;
+CREATE TABLE carried (n int GENERATED ALWAYS AS IDENTITY, q text);
+INSERT INTO carried (q) VALUES
+	('SELECT g, sum(k), count(k), avg(k), min(k), max(k), count(*) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT k, sum(b), max(b), avg(b), sum(b) FILTER (WHERE b > 0) FROM agg GROUP BY k ORDER BY k'),
+	('SELECT d, g, sum(k) FROM agg GROUP BY d, g ORDER BY d DESC, g NULLS FIRST'),
+	('SELECT id % 10, bool_and(k > 3), sum(s) FROM agg GROUP BY id % 10 ORDER BY 1'),
+	('SELECT g, count(DISTINCT k), max(s) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT percentile_disc(ARRAY[0.2, 0.7]) WITHIN GROUP (ORDER BY k), sum(g) FROM agg'),
+	('SELECT sum(DISTINCT k), count(*), min(b) FROM agg'),
+	('SELECT g, sum(c) FROM (SELECT g, k AS c FROM agg ORDER BY g OFFSET 0) a GROUP BY g ORDER BY g'),
+	('SELECT a.g, sum(a.k), max(b.s) FROM agg a JOIN agg b ON a.id = b.id GROUP BY a.g ORDER BY a.g'),
+	('SELECT count(*), sum(a.k), max(b.s) FROM agg a LEFT JOIN (SELECT * FROM agg WHERE id < 900) b ON a.id = b.k'),
+	('SELECT count(*), sum(a.k) FROM agg a WHERE EXISTS (SELECT FROM agg b WHERE b.k = a.g)'),
+	-- too wide, values that keys do not have, or results that depend on the order
+	('SELECT b, sum(k), max(d), max(s) FROM agg GROUP BY b ORDER BY b'),
+	('SELECT g, max(t), sum(k) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT g, max(f) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT g, array_agg(k) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT g, array_agg(s ORDER BY s), max(d) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT g, sum(k), count(*) FILTER (WHERE random() < 2) FROM agg GROUP BY g ORDER BY g'),
+	('SELECT sum(k) FROM (SELECT g, k FROM agg ORDER BY g LIMIT 200) a'),
+	('SELECT sum(k) FROM (SELECT DISTINCT ON (g) g, k FROM agg ORDER BY g) a'),
+	('SELECT sum(r * k) FROM (SELECT k, row_number() OVER (ORDER BY g) AS r FROM agg) a'),
+	('SELECT g, k FROM agg ORDER BY g');
+SET enable_hashjoin = off;
+SELECT n, sort_keys(q), c.nodes, c.rows, c.result FROM carried, check_aggregate(q) c ORDER BY n;
+SET work_mem = '64kB';
+SELECT n, c.nodes, c.rows, c.result FROM carried, check_aggregate(q) c WHERE c.result <> 'same' ORDER BY n;
+RESET work_mem;
+RESET enable_hashjoin;
+DROP TABLE carried;
+DROP FUNCTION sort_keys;
 -- runs on disk; the values of a group exceed work_mem
 SET work_mem = '64kB';
 SELECT * FROM check_aggregates(1, 99) WHERE nodes !~ '^GpuSort Aggregate' OR result <> 'same';

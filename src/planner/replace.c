@@ -39,6 +39,7 @@
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
+#include "parser/parse_oper.h"
 #include "parser/parsetree.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
@@ -50,6 +51,7 @@ typedef struct NodeContext
 	Limit	   *limit;			/* Limit that bounds the node; or NULL */
 	bool		gather;			/* a Gather separates limit from the node */
 	bool		rewind;			/* the node may be rescanned or read backwards */
+	bool		any_order;		/* rows with equal sort keys may come in any order */
 } NodeContext;
 
 /* Is a second call of the function observable?  Only built-in functions are trusted. */
@@ -206,19 +208,72 @@ plan_drop_junk(PlannedStmt *stmt)
 }
 
 /* ------------------------------------------------------------------------
+ * Carried columns
+ *
+ * If the values of all columns can be made from normalized keys, and nobody depends on the order
+ * of rows with equal sort keys, the other columns become the last keys.  Then the sort has no
+ * rows: it moves keys of 8 or 16 bytes, needs half the memory, and reads them in order, where
+ * rows are read from random memory.  Aggregates whose results do not depend on the order of their
+ * input allow it, also for sorts below joins below them.
+ * ------------------------------------------------------------------------
+ */
+
+/* Appends the other columns of the target list to keys[n], if the sort then needs no rows; returns the new n. */
+static int
+carry_columns(List *tlist, KeyColumn *keys, int n)
+{
+	int			all = n;
+	ListCell   *lc;
+
+	foreach(lc, tlist)
+	{
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		Oid			type = exprType((Node *) tle->expr);
+		KeyColumn	key = {.attno = tle->resno,.collation = exprCollation((Node *) tle->expr)};
+		bool		is_key = false;
+		const char *why;
+
+		for (int i = 0; i < n; i++)
+			is_key |= keys[i].attno == tle->resno;
+		if (is_key)
+			continue;
+		get_sort_group_operators(type, false, false, false, &key.sortop, NULL, NULL, NULL);
+		if (!OidIsValid(key.sortop) || !key_type_lookup(&key, type, &why))
+			return n;
+		keys[all++] = key;
+	}
+	return keys_only_possible(NULL, keys, all) ? all : n;
+}
+
+static void
+carry_in_shared_sort(CustomScan *sort)
+{
+	int			n;
+	KeyColumn  *keys = gpusort_plan_keys(sort, &n);
+
+	keys = repalloc(keys, (n + list_length(sort->custom_scan_tlist)) * sizeof(KeyColumn));
+	gpusort_plan_fill(sort, keys, carry_columns(sort->custom_scan_tlist, keys, n), NULL);
+}
+
+/* ------------------------------------------------------------------------
  * The walk through a plan
  * ------------------------------------------------------------------------
  */
 
-/* The sort's keys; NULL if it must stay. */
+/* The sort's keys, with carried columns; NULL if it must stay. */
 static KeyColumn *
-replaceable_keys(const Sort *sort, NodeContext context)
+replaceable_keys(const Sort *sort, NodeContext context, int *nkeys)
 {
-	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
+	KeyColumn  *keys = palloc((sort->numCols + list_length(sort->plan.targetlist)) * sizeof(KeyColumn));
 	const char *refusal = sort_refusal(sort, context, keys);
 
+	*nkeys = sort->numCols;
 	if (refusal == NULL)
+	{
+		if (context.any_order)
+			*nkeys = carry_columns(sort->plan.targetlist, keys, sort->numCols);
 		return keys;
+	}
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: the Sort of plan node %d stays: %s", sort->plan.plan_node_id, refusal)));
 	return NULL;
@@ -246,7 +301,8 @@ limit_bound(const Limit *limit)
 static Plan *
 replace_sort(Sort *sort, NodeContext context)
 {
-	KeyColumn  *keys = replaceable_keys(sort, context);
+	int			nkeys;
+	KeyColumn  *keys = replaceable_keys(sort, context, &nkeys);
 	Plan	   *child = sort->plan.lefttree;
 
 	if (keys == NULL)
@@ -257,16 +313,19 @@ replace_sort(Sort *sort, NodeContext context)
 
 		if (exchange_pays(gather->plan.lefttree->total_cost, sort->plan.plan_rows, gather->num_workers,
 						  limit_bound(context.limit)))
-			return parallel_sort_from_gather(sort, gather, keys, context.limit);
+			return parallel_sort_from_gather(sort, gather, keys, nkeys, context.limit);
 	}
-	return sort_plan_make(sort, keys, context.limit);
+	return sort_plan_make(sort, keys, nkeys, context.limit);
 }
 
 static Plan *
 replace_incremental_sort(IncrementalSort *incremental, NodeContext context)
 {
-	KeyColumn  *keys = replaceable_keys(&incremental->sort, context);
+	int			nkeys;
+	KeyColumn  *keys;
 
+	context.any_order = false;
+	keys = replaceable_keys(&incremental->sort, context, &nkeys);
 	/* rows that are equal in the prefix are not sorted by it again */
 	for (int i = 0; keys != NULL && i < incremental->nPresortedCols; i++)
 	{
@@ -280,17 +339,18 @@ replace_incremental_sort(IncrementalSort *incremental, NodeContext context)
 static Plan *
 replace_gather_merge(GatherMerge *merge, Sort *sort, NodeContext context)
 {
-	KeyColumn  *keys = replaceable_keys(sort, context);
+	int			nkeys;
+	KeyColumn  *keys = replaceable_keys(sort, context, &nkeys);
 
 	if (keys == NULL)
 		return &merge->plan;
 	if (exchange_pays(sort->plan.lefttree->total_cost, merge->plan.plan_rows, merge->num_workers,
 					  limit_bound(context.limit)))
-		return parallel_sort_from_gather_merge(merge, sort, keys, context.limit);
+		return parallel_sort_from_gather_merge(merge, sort, keys, nkeys, context.limit);
 	/* workers can evaluate constants */
 	if (context.limit != NULL && !limit_is_constant(context.limit->limitCount, context.limit->limitOffset))
 		context.limit = NULL;
-	merge->plan.lefttree = sort_plan_make(sort, keys, context.limit);
+	merge->plan.lefttree = sort_plan_make(sort, keys, nkeys, context.limit);
 	return &merge->plan;
 }
 
@@ -309,15 +369,15 @@ replace_list(List *plans, NodeContext context)
 static Plan *
 replace_node(Plan *plan, NodeContext context)
 {
-	NodeContext none = {0};
-	NodeContext rows = {.rewind = context.rewind};
+	NodeContext none = {.any_order = context.any_order};
+	NodeContext rows = {.rewind = context.rewind,.any_order = context.any_order};
 
 	switch (nodeTag(plan))
 	{
 		case T_Limit:
 			{
 				Limit	   *limit = (Limit *) plan;
-				NodeContext below = rows;
+				NodeContext below = {.rewind = context.rewind};
 
 				if (limit->limitCount != NULL &&
 					limit->limitOption != LIMIT_OPTION_WITH_TIES)
@@ -369,6 +429,7 @@ replace_node(Plan *plan, NodeContext context)
 			return plan;
 		case T_NestLoop:
 		case T_MergeJoin:
+		case T_HashJoin:
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			rows.rewind = true;
 			plan->righttree = replace_walk(plan->righttree, rows);
@@ -376,10 +437,15 @@ replace_node(Plan *plan, NodeContext context)
 		case T_CustomScan:
 			/* a node of another extension may depend on the types of its children */
 			if (custom_plan_is(plan, &shared_sort_node))
+			{
 				plan->lefttree = replace_walk(plan->lefttree, none);
+				if (context.any_order)
+					carry_in_shared_sort((CustomScan *) plan);
+			}
 			return plan;
 		default:
 
+			rows.any_order = IsA(plan, Agg) && aggregate_takes_any_order((Agg *) plan);
 			/* skip an Agg's chain, which only describes its grouping sets */
 			if (IsA(plan, Agg))
 				sort_below_aggregate((Agg *) plan);

@@ -79,6 +79,8 @@ my %joins = (
 	'two keys' => 'SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.b = f.b AND m.g = f.g');
 
 joins_like('', $joins{$_}, $in_workers, $_) for sort keys %joins;
+joins_like('', $inner, qr/Sort Key: m\.k, m\.id\n.*\(GpuSort Shared\).*?Sort Key: f\.k, f\.id\n/s,
+	'sorts carry columns');
 # PostgreSQL plans these: each process sorts the whole inner side
 joins_like('SET enable_hashjoin = off;', "SELECT m.id, f.id AS fid FROM many m JOIN few f ON m.$_ = f.$_", $each,
 	"each process sorts texts, $_")

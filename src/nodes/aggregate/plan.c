@@ -137,6 +137,23 @@ ignores_order(const Aggref *aggref)
 	}
 }
 
+bool
+aggregate_takes_any_order(const Agg *agg)
+{
+	ListCell   *lc;
+
+	foreach(lc, aggregates_of(agg->plan.targetlist, agg->plan.qual))
+	{
+		const Aggref *aggref = lfirst_node(Aggref, lc);
+
+		/* an ordered-set aggregate depends on the order of its sort keys only */
+		if ((aggref->aggkind != AGGKIND_ORDERED_SET && !ignores_order(aggref)) ||
+			contain_volatile_functions((Node *) aggref))
+			return false;
+	}
+	return true;
+}
+
 /* The columns by which an aggregate has its input ordered; NULL: it does not sort. */
 static OrderColumn *
 order_of(const Aggref *aggref, int *n)

@@ -24,12 +24,12 @@ plan_above_partial_sorts(const CustomScan *cscan)
 }
 
 Plan *
-sort_plan_make(Sort *sort, const KeyColumn *keys, Limit *limit)
+sort_plan_make(Sort *sort, const KeyColumn *keys, int nkeys, Limit *limit)
 {
 	CustomScan *cscan = custom_plan_make(&sort->plan, sort->plan.lefttree, sort->plan.targetlist, &sort_node);
 
 	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
+	gpusort_plan_fill(cscan, keys, nkeys, limit);
 	return (Plan *) cscan;
 }
 
@@ -85,7 +85,7 @@ make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn 
 }
 
 Plan *
-parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
+parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, int nkeys, Limit *limit)
 {
 	List	   *input = sort->plan.targetlist;
 	CustomScan *top;
@@ -97,7 +97,7 @@ parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn 
 	gather->plan.targetlist = copyObject(input);
 	gather->plan.initPlan = NIL;	/* initPlans belong to the GpuSort */
 	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
-											  keys, sort->numCols);
+											  keys, nkeys);
 	gather->num_workers = merge->num_workers;
 	gather->rescan_param = merge->rescan_param;
 	gather->initParam = merge->initParam;
@@ -106,7 +106,7 @@ parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn 
 	/* the Gather Merge's target list may compute expressions */
 	top->scan.plan.targetlist =
 		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
-	gpusort_plan_fill(top, keys, sort->numCols, limit);
+	gpusort_plan_fill(top, keys, nkeys, limit);
 	return &top->scan.plan;
 }
 
@@ -117,16 +117,16 @@ parallel_sort_possible(const Gather *gather)
 }
 
 Plan *
-parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
+parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, int nkeys, Limit *limit)
 {
 	CustomScan *top = custom_plan_make(&sort->plan, &gather->plan, sort->plan.targetlist, &sort_node);
 	Plan	   *partial = gather->plan.lefttree;
 	Plan	   *feed;
 
-	feed = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist), partial, keys, sort->numCols);
+	feed = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist), partial, keys, nkeys);
 	/* the Sort's cost is the node's above the Gather */
 	feed->startup_cost = feed->total_cost = partial->total_cost;
 	gather->plan.lefttree = feed;
-	gpusort_plan_fill(top, keys, sort->numCols, limit);
+	gpusort_plan_fill(top, keys, nkeys, limit);
 	return &top->scan.plan;
 }

@@ -29,16 +29,17 @@ gpusort_plan_is(const Plan *plan)
 /* Is this GpuSort parallel, that is, above a Gather of partial sorts? */
 extern bool plan_above_partial_sorts(const CustomScan *cscan);
 
-/* Makes a GpuSort in place of a Sort.  limit may be NULL. */
-extern Plan *sort_plan_make(Sort *sort, const KeyColumn *keys, Limit *limit);
+/* Makes a GpuSort in place of a Sort.  keys: the Sort's, and perhaps more; limit may be NULL.  Also below. */
+extern Plan *sort_plan_make(Sort *sort, const KeyColumn *keys, int nkeys, Limit *limit);
 
-/* Replaces a Gather Merge above a Sort by a parallel sort.  limit may be NULL. */
-extern Plan *parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit);
+/* Replaces a Gather Merge above a Sort by a parallel sort. */
+extern Plan *parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, int nkeys,
+											 Limit *limit);
 
 /* Can a Sort above the Gather become a parallel sort? */
 extern bool parallel_sort_possible(const Gather *gather);
 
 /* Replaces a Sort above a Gather by a parallel sort; parallel_sort_possible() holds. */
-extern Plan *parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit);
+extern Plan *parallel_sort_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, int nkeys, Limit *limit);
 
 #endif							/* GPUSORT_NODES_SORT_SORT_NODE_H */
