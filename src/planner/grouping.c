@@ -446,7 +446,7 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 	facts.groups = grouping->possible_groups;
 	if (!find_partial_groups(root, grouping->rel, extra, &facts,
 							 sort->parallel ? sort->input : linitial(grouping->input_rel->partial_pathlist),
-							 &partial))
+							 sort->any_order, &partial))
 		return false;
 	own_us = partial.sort_us + partial.group_us + partial.merge.sort_us + partial.merge.rows_us + partial.final_us;
 	ereport(DEBUG1,
@@ -561,6 +561,7 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 
 	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
 		return;
+	sort.any_order = aggregates && aggregates_take_any_order(rel->reltarget->exprs, having);
 	/* aggregates that sort take the order from the sort, too */
 	sort.pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), aggregate_order(grouping, extra, 0));
 	if (!find_sort_and_peer(grouping, &sort, &peer))

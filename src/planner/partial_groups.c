@@ -77,7 +77,7 @@ grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *
 
 bool
 find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const GroupFacts *groups,
-					Path *input, PartialGroups *offer)
+					Path *input, bool any_order, PartialGroups *offer)
 {
 	int			workers = input->parallel_workers;
 	int			participants = exchange_participants(workers, 0);
@@ -91,7 +91,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	memset(offer, 0, sizeof(*offer));
 	offer->rel = find_partial_rel(root, rel, extra);
 	if (offer->rel == NULL || share < gpusort_min_rows ||
-		!sort_path_facts(root, input, root->group_pathkeys, &facts))
+		!sort_path_facts(root, input, root->group_pathkeys, any_order, &facts))
 		return false;
 	offer->input = input;
 	/* the groups of a random share of the rows */
@@ -106,6 +106,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	facts.rows = offer->sent = offer->groups * participants;
 	facts.row_bytes = stored_row_bytes(offer->rel->reltarget->width);
 	facts.in_order = true;
+	facts.nkeys = list_length(root->group_pathkeys);
 	facts.keys_only = false;
 	sort_cost_parallel(&facts, workers, &offer->merge);
 	offer->final_us = grouping_us(*groups, facts.rows, groups->groups, &extra->agg_final_costs) +

@@ -142,14 +142,22 @@ limit_is_constant(const Node *count, const Node *offset)
 /*
  * Fills the facts of a sort of the path's rows, without a bound.  False if we cannot
  * sort by one of the pathkeys, or if equal rows would not all be neighbours: a hash table
- * finds other groups.
+ * finds other groups.  any_order: rows with equal keys may come in any order, so the sort may carry
+ * columns (replace.c).
  */
-extern bool sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFacts *facts);
+extern bool sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, bool any_order,
+							SortCostFacts *facts);
+
+/*
+ * Adds the columns that are no sort keys to keys[n], if the sort then needs no rows; returns the new n.  columns: of the
+ * sort's rows, which KeyColumn.attno counts; keys[] has room for all.
+ */
+extern int	carry_columns(List *columns, KeyColumn *keys, int n);
 
 /* The column of the path that a Sort of it has as this key; NULL: the key is computed for the sort. */
 extern const Expr *sorted_column(const PathKey *pathkey, const Path *path);
 
-/* A sort of ours that a path may stand on.  The caller sets the first four fields. */
+/* A sort of ours that a path may stand on.  The caller sets the first five fields. */
 typedef struct SortOffer
 {
 	List	   *pathkeys;
@@ -158,6 +166,7 @@ typedef struct SortOffer
 	double		bound;			/* rows that a LIMIT wants; 0: all */
 	int			participants;	/* processes that make such a sort each, on their CPU;
 								 * 0, 1: one, which may use a GPU */
+	bool		any_order;		/* rows with equal keys may come in any order */
 
 	Path	   *input;			/* partial if the sort is parallel */
 	bool		parallel;
@@ -234,10 +243,10 @@ extern double grouping_us(GroupFacts facts, double rows, double groups, const Ag
 
 /*
  * Predicts the times of partial groups of a partial path's rows.  groups: the grouping of all
- * rows.  False if they are not possible.
+ * rows; any_order: SortOffer's.  False if they are not possible.
  */
 extern bool find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
-								const GroupFacts *groups, Path *input, PartialGroups *offer);
+								const GroupFacts *groups, Path *input, bool any_order, PartialGroups *offer);
 
 /* The path of all steps.  The caller sets the cost of the last one, the combined groups. */
 extern Path *partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,

@@ -218,23 +218,21 @@ plan_drop_junk(PlannedStmt *stmt)
  * ------------------------------------------------------------------------
  */
 
-/* Appends the other columns of the target list to keys[n], if the sort then needs no rows; returns the new n. */
-static int
-carry_columns(List *tlist, KeyColumn *keys, int n)
+int
+carry_columns(List *columns, KeyColumn *keys, int n)
 {
 	int			all = n;
 	ListCell   *lc;
 
-	foreach(lc, tlist)
+	foreach(lc, columns)
 	{
-		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		Oid			type = exprType((Node *) tle->expr);
-		KeyColumn	key = {.attno = tle->resno,.collation = exprCollation((Node *) tle->expr)};
+		Oid			type = exprType(lfirst(lc));
+		KeyColumn	key = {.attno = foreach_current_index(lc) + 1,.collation = exprCollation(lfirst(lc))};
 		bool		is_key = false;
 		const char *why;
 
 		for (int i = 0; i < n; i++)
-			is_key |= keys[i].attno == tle->resno;
+			is_key |= keys[i].attno == key.attno;
 		if (is_key)
 			continue;
 		get_sort_group_operators(type, false, false, false, &key.sortop, NULL, NULL, NULL);
@@ -252,7 +250,8 @@ carry_in_shared_sort(CustomScan *sort)
 	KeyColumn  *keys = gpusort_plan_keys(sort, &n);
 
 	keys = repalloc(keys, (n + list_length(sort->custom_scan_tlist)) * sizeof(KeyColumn));
-	gpusort_plan_fill(sort, keys, carry_columns(sort->custom_scan_tlist, keys, n), NULL);
+	n = carry_columns(get_tlist_exprs(sort->custom_scan_tlist, true), keys, n);
+	gpusort_plan_fill(sort, keys, n, NULL);
 }
 
 /* ------------------------------------------------------------------------
@@ -271,7 +270,7 @@ replaceable_keys(const Sort *sort, NodeContext context, int *nkeys)
 	if (refusal == NULL)
 	{
 		if (context.any_order)
-			*nkeys = carry_columns(sort->plan.targetlist, keys, sort->numCols);
+			*nkeys = carry_columns(get_tlist_exprs(sort->plan.targetlist, true), keys, sort->numCols);
 		return keys;
 	}
 	ereport(DEBUG1,
@@ -445,7 +444,7 @@ replace_node(Plan *plan, NodeContext context)
 			return plan;
 		default:
 
-			rows.any_order = IsA(plan, Agg) && aggregate_takes_any_order((Agg *) plan);
+			rows.any_order = IsA(plan, Agg) && aggregates_take_any_order(plan->targetlist, plan->qual);
 			/* skip an Agg's chain, which only describes its grouping sets */
 			if (IsA(plan, Agg))
 				sort_below_aggregate((Agg *) plan);

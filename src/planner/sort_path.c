@@ -178,10 +178,25 @@ rows_are_keys(const PathTarget *target, List *exprs, const KeyColumn *keys)
 	return keys_only_possible(NULL, keys, list_length(exprs)) && list_difference(target->exprs, exprs) == NIL;
 }
 
-bool
-sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFacts *facts)
+/* The number of the column, from 1; 0: none is this expression. */
+static AttrNumber
+column_number(List *columns, const Expr *expr)
 {
-	KeyColumn  *keys = palloc0(list_length(pathkeys) * sizeof(KeyColumn));
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		if (equal(lfirst(lc), expr))
+			return foreach_current_index(lc) + 1;
+	}
+	return 0;
+}
+
+bool
+sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, bool any_order, SortCostFacts *facts)
+{
+	List	   *columns = input->pathtarget->exprs;
+	KeyColumn  *keys = palloc0((list_length(pathkeys) + list_length(columns)) * sizeof(KeyColumn));
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
@@ -204,13 +219,17 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFa
 			!key_orders_by_equality(key))
 			return false;
 		exprs = lappend(exprs, member->em_expr);
+		if (any_order)
+			key->attno = column_number(columns, member->em_expr);
 	}
 	if (facts->nkeys == 0)
 		return false;
 	facts->rows = input->rows;
 	facts->row_bytes = stored_row_bytes(input->pathtarget->width);
 	facts->in_order = is_presorted(root, input, exprs, keys);
-	facts->keys_only = rows_are_keys(input->pathtarget, exprs, keys);
+	if (any_order)
+		facts->nkeys = carry_columns(columns, keys, facts->nkeys);
+	facts->keys_only = facts->nkeys > list_length(exprs) || rows_are_keys(input->pathtarget, exprs, keys);
 	list_free(exprs);
 	return true;
 }
@@ -344,7 +363,7 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 	SortOffer	more;
 	Path	   *partial;
 
-	if (!enable_sort || input->rows < gpusort_min_rows || !sort_path_facts(root, input, offer->pathkeys, &facts))
+	if (!enable_sort || input->rows < gpusort_min_rows || !sort_path_facts(root, input, offer->pathkeys, offer->any_order, &facts))
 		return false;
 	facts.groups = offer->groups;
 	facts.bound = offer->bound;

@@ -26,8 +26,8 @@ extern void sort_below_aggregate(Agg *agg);
  */
 extern bool aggregates_share_order(List *targetlist, List *qual, int width);
 
-/* May the Agg's input rows come in any order, but for that of its groups and of the aggregates that sort? */
-extern bool aggregate_takes_any_order(const Agg *agg);
+/* May rows that are equal in their groups, and in the order of aggregates that sort, come in any order? */
+extern bool aggregates_take_any_order(List *targetlist, List *qual);
 
 /* A GpuSort Aggregate in place of an Agg above a GpuSort; otherwise the Agg itself. */
 extern Plan *replace_aggregate(Agg *agg);

@@ -138,11 +138,11 @@ ignores_order(const Aggref *aggref)
 }
 
 bool
-aggregate_takes_any_order(const Agg *agg)
+aggregates_take_any_order(List *targetlist, List *qual)
 {
 	ListCell   *lc;
 
-	foreach(lc, aggregates_of(agg->plan.targetlist, agg->plan.qual))
+	foreach(lc, aggregates_of(targetlist, qual))
 	{
 		const Aggref *aggref = lfirst_node(Aggref, lc);
 
