@@ -50,6 +50,10 @@
 /* External sort */
 #define SPILL_KEYS_NS			25.0	/* further time per row, if the rows
 										 * are their keys */
+#define SPILL_CACHED_BYTES		(128.0 * 1024 * 1024)	/* files of keys that stay in
+														 * the system's cache, so
+														 * that they take no further
+														 * time */
 #define SPILL_IN_ORDER_BYTE_NS	0.25	/* the byte's time if the runs follow
 										 * each other */
 #define SPILL_CACHED_RUNS		10	/* runs whose merge stays in the CPU cache */
@@ -236,11 +240,12 @@ static double
 spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batches)
 {
 	double		bytes = key_bytes(keys) + (sort->keys_only ? 0 : sort->row_bytes);
+	bool		slow_keys = sort->keys_only && batches->spilled * bytes > SPILL_CACHED_BYTES;
 
 	if (sort->in_order)
 		return batches->spilled * bytes * SPILL_IN_ORDER_BYTE_NS;
 	return batches->spilled *
-		(RUN_ROW_NS + bytes * RUN_BYTE_NS + (sort->keys_only ? SPILL_KEYS_NS : 0) +
+		(RUN_ROW_NS + bytes * RUN_BYTE_NS + (slow_keys ? SPILL_KEYS_NS : 0) +
 		 SPILL_DOUBLING_NS * Max(0, log2(batches->n / SPILL_CACHED_RUNS)));
 }
 
