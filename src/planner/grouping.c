@@ -52,7 +52,11 @@
  * Time that our sort saves for each row of a table scan, because it reads the table by page
  * (src/scan).  Measured were 27 ns without a filter, and 5 to 25 with one.
  */
-#define PAGE_SAVES_NS	10.0
+#define PAGE_SAVES_NS			20.0
+#define FILTERED_PAGE_SAVES_NS	5.0
+
+/* How much faster than a hash table in each worker sorts in the workers must be, beside the margin for one process. */
+#define MARGIN_WORKERS	0.2
 
 /* A grouping of a query. */
 typedef struct Grouping
@@ -303,20 +307,14 @@ find_peer(const Grouping *grouping, Peer *peer)
  * ------------------------------------------------------------------------
  */
 
-/* Does the path scan a table, without expressions? */
-static bool
-scans_columns(const Path *path)
+/* Time that our sort of this number of the path's rows saves, which takes sort_us, because it reads a table by page. */
+static double
+page_saves_us(const Path *path, double rows, double sort_us)
 {
-	ListCell   *lc;
-
+	path = path_below_projection(path);
 	if (path->pathtype != T_SeqScan)
-		return false;
-	foreach(lc, path->pathtarget->exprs)
-	{
-		if (!IsA(lfirst(lc), Var))
-			return false;
-	}
-	return true;
+		return 0;
+	return Min(sort_us, rows * (path->parent->baserestrictinfo == NIL ? PAGE_SAVES_NS : FILTERED_PAGE_SAVES_NS) / 1000);
 }
 
 /* Finds our sort below the grouping, and its peer. */
@@ -328,9 +326,9 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort) ||
 		(!peer->sort && !sort_files_allowed(sort)))
 		return false;
-	if (!sort->parallel && scans_columns(grouping->input))
+	if (!sort->parallel)
 	{
-		double		saved_us = Min(sort->time.sort_us, grouping->input->rows * PAGE_SAVES_NS / 1000);
+		double		saved_us = page_saves_us(grouping->input, grouping->input->rows, sort->time.sort_us);
 
 		sort->time.sort_us -= saved_us;
 		sort->own_us -= saved_us;
@@ -463,6 +461,61 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 	return true;
 }
 
+/* The hash table of each worker, if the path combines their groups; otherwise NULL. */
+static const AggPath *
+hashed_partial_groups(const Path *path)
+{
+	if (!IsA(path, AggPath) || !DO_AGGSPLIT_COMBINE(((const AggPath *) path)->aggsplit))
+		return NULL;
+	for (path = ((const AggPath *) path)->subpath; path != NULL;)
+	{
+		if (IsA(path, GatherMergePath))
+			path = ((const GatherMergePath *) path)->subpath;
+		else if (IsA(path, GatherPath))
+			path = ((const GatherPath *) path)->subpath;
+		else if (IsA(path, AggPath))
+			return ((const AggPath *) path)->aggstrategy == AGG_HASHED ? (const AggPath *) path : NULL;
+		else
+			path = path_input(path);
+	}
+	return NULL;
+}
+
+/* Partial groups of sorted rows in workers, in place of PostgreSQL's hash table in each. */
+static void
+offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
+{
+	PlannerInfo *root = grouping->root;
+	List	   *clause = compat_group_clause(root);
+	const AggPath *hashed = hashed_partial_groups(path_below_projection(grouping->path));
+	PartialGroups partial;
+	GroupFacts	facts;
+	Peer		peer = {0};
+	double		own_us;
+	Path	   *path;
+
+	if (hashed == NULL || !gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
+		return;
+	group_facts(grouping, &facts);
+	count_keys(clause, grouping->path->pathtarget, &facts);
+	/* rows with numerics and texts gain little, and lose where their sorts exceed the CPU's caches */
+	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial) ||
+		!partial.keys_only || !temp_files_allowed(hashed->subpath->rows * facts.row_bytes))
+		return;
+	peer.own = hashed->path.total_cost - hashed->subpath->total_cost;
+	peer.us = partial.hash_us;
+	partial.sort_us -= page_saves_us(hashed->subpath, hashed->subpath->rows, partial.sort_us);
+	own_us = (grouping->margin + MARGIN_WORKERS) * (partial.sort_us + partial.group_us);
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: GROUP BY: %.1f ms for sorted partial groups in workers, %.1f ms for hash tables",
+							 own_us / 1000, peer.us / 1000)));
+	if (own_us >= peer.us)
+		return;
+	peer.own *= grouping->margin + MARGIN_WORKERS;
+	path = partial_groups_path(root, grouping->rel, extra, &partial, clause, grouping->most_groups, &peer);
+	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
+}
+
 /*
  * The order of the values that aggregates with DISTINCT, ORDER BY or WITHIN GROUP read, if one
  * sort below the node serves all of them.  NIL: it does not, or no aggregate sorts.  Columns
@@ -565,7 +618,11 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	/* aggregates that sort take the order from the sort, too */
 	sort.pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), aggregate_order(grouping, extra, 0));
 	if (!find_sort_and_peer(grouping, &sort, &peer))
+	{
+		if (aggregates)
+			offer_sorted_partial_groups(grouping, extra, sort.any_order);
 		return;
+	}
 	if (aggregates)
 	{
 		group_facts(grouping, &facts);

@@ -85,6 +85,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	double		oversubscription = participants / concurrency;
 	double		rows = input->rows * shares_of(workers);
 	double		share = rows / participants;
+	GroupFacts	share_groups;
 	SortCostFacts facts;
 	SortCost	sort;
 
@@ -97,6 +98,13 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	/* the groups of a random share of the rows */
 	offer->groups = groups->groups * (1 - pow(1 - 1.0 / participants, rows / Max(groups->groups, 1)));
 	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_of(workers) / concurrency;
+
+	offer->keys_only = facts.keys_only;
+	share_groups = *groups;
+	share_groups.rows = share;
+	share_groups.groups = offer->groups;
+	offer->hash_us = (hash_group_us(&share_groups) +
+					  us_of_cost(extra->agg_partial_costs.transCost.per_tuple * share)) * oversubscription;
 
 	facts.rows = share;
 	sort_cost_participant(&facts, participants, &sort);

@@ -229,11 +229,13 @@ typedef struct PartialGroups
 	Path	   *input;			/* a partial path */
 	double		groups;			/* expected in each participant */
 	double		sent;			/* of all participants */
+	bool		keys_only;		/* the sorts of the rows need no rows */
 
 	/* predicted times */
 	double		input_us;		/* to read the input, with starting workers */
 	double		sort_us;		/* each participant's sort */
 	double		group_us;		/* each participant's groups */
+	double		hash_us;		/* the same by a hash table, without a sort */
 	SortCost	merge;			/* of the partial groups */
 	double		final_us;		/* to combine them */
 } PartialGroups;
