@@ -53,7 +53,7 @@
  * (src/scan).  Measured were 27 ns without a filter, and 5 to 25 with one.
  */
 #define PAGE_SAVES_NS			20.0
-#define FILTERED_PAGE_SAVES_NS	5.0
+#define FILTERED_PAGE_SAVES_NS	10.0
 
 /* How much faster than a hash table in each worker sorts in the workers must be, beside the margin for one process. */
 #define MARGIN_WORKERS	0.2
