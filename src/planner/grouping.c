@@ -393,6 +393,74 @@ add_above(const Grouping *grouping, Path *path, const Path *input, const Peer *p
 	add_grouping_path(grouping, path);
 }
 
+/* The hash table of each worker with which the path begins, if our workers may sort instead; otherwise NULL. */
+static const AggPath *
+hashed_in_workers(const Grouping *grouping)
+{
+	const Path *path = grouping->path;
+
+	while (path != NULL && !IsA(path, GatherPath) && !IsA(path, GatherMergePath))
+		path = path_input(path);
+	if (path == NULL || !gather_is_possible(grouping->root, grouping->rel, grouping->input_rel, grouping->input))
+		return NULL;
+	path = IsA(path, GatherPath) ? ((const GatherPath *) path)->subpath : ((const GatherMergePath *) path)->subpath;
+	while (path != NULL && !IsA(path, AggPath))
+		path = path_input(path);
+	if (path == NULL || ((const AggPath *) path)->aggstrategy != AGG_HASHED ||
+		((const AggPath *) path)->subpath->parent != grouping->input_rel)
+		return NULL;
+	return (const AggPath *) path;
+}
+
+/* The facts of a hash table in each worker: all rows and groups. */
+static void
+worker_facts(const Grouping *grouping, const AggPath *hashed, GroupFacts *facts)
+{
+	group_facts(grouping, facts);
+	count_keys(hashed->groupClause, hashed->path.pathtarget, facts);
+}
+
+/*
+ * Are sorted rows in the workers faster than their hash tables, by the margin?  own_us: the time of the sorts and of
+ * what groups their rows.  If they are, fills the peer.
+ */
+static bool
+workers_are_faster(const Grouping *grouping, const AggPath *hashed, const GroupFacts *facts, double own_us,
+				   const AggClauseCosts *costs, Peer *peer)
+{
+	double		margin = grouping->margin + MARGIN_WORKERS;
+
+	peer->sort = false;
+	peer->own = margin * (hashed->path.total_cost - hashed->subpath->total_cost);
+	peer->us = hash_in_workers_us(*facts, hashed->subpath, costs);
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: %s: %.1f ms above our sorts in workers, %.1f ms in hash tables",
+							 grouping->name, margin * own_us / 1000, peer->us / 1000)));
+	return margin * own_us < peer->us && temp_files_allowed(hashed->subpath->rows * facts->row_bytes);
+}
+
+/* DISTINCT: our parallel sort, in place of PostgreSQL's hash table in each worker. */
+static void
+offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
+{
+	static const AggClauseCosts none = {0};
+	const AggPath *hashed = hashed_in_workers(grouping);
+	SortOffer	sort = {.pathkeys = pathkeys,.groups = grouping->groups};
+	GroupFacts	facts;
+	Peer		peer;
+	Path	   *input;
+
+	if (hashed == NULL || !find_sort_in_workers(grouping->root, hashed->subpath, &sort))
+		return;
+	worker_facts(grouping, hashed, &facts);
+	sort.time.sort_us -= page_saves_us(hashed->subpath, hashed->subpath->rows, sort.time.sort_us);
+	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, &peer))
+		return;
+	input = sort_offer_path(grouping->root, grouping->rel, &sort, &peer);
+	add_above(grouping, compat_create_unique_path(grouping->root, grouping->rel, input, columns,
+												  grouping->most_groups), input, &peer, 0);
+}
+
 /* DISTINCT and UNION: our sort takes the place of Unique. */
 static void
 offer_unique(const Grouping *grouping, List *pathkeys, int columns)
@@ -402,7 +470,11 @@ offer_unique(const Grouping *grouping, List *pathkeys, int columns)
 	Path	   *input;
 
 	if (!find_faster_sort(grouping, &sort, 0, &peer))
+	{
+		if (grouping->input_rel != NULL)
+			offer_unique_in_workers(grouping, pathkeys, columns);
 		return;
+	}
 	input = sort_offer_path(grouping->root, grouping->rel, &sort, &peer);
 	add_above(grouping, compat_create_unique_path(grouping->root, grouping->rel, input, columns,
 												  grouping->most_groups), input, &peer, 0);
@@ -461,58 +533,30 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 	return true;
 }
 
-/* The hash table of each worker, if the path combines their groups; otherwise NULL. */
-static const AggPath *
-hashed_partial_groups(const Path *path)
-{
-	if (!IsA(path, AggPath) || !DO_AGGSPLIT_COMBINE(((const AggPath *) path)->aggsplit))
-		return NULL;
-	for (path = ((const AggPath *) path)->subpath; path != NULL;)
-	{
-		if (IsA(path, GatherMergePath))
-			path = ((const GatherMergePath *) path)->subpath;
-		else if (IsA(path, GatherPath))
-			path = ((const GatherPath *) path)->subpath;
-		else if (IsA(path, AggPath))
-			return ((const AggPath *) path)->aggstrategy == AGG_HASHED ? (const AggPath *) path : NULL;
-		else
-			path = path_input(path);
-	}
-	return NULL;
-}
-
 /* Partial groups of sorted rows in workers, in place of PostgreSQL's hash table in each. */
 static void
 offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
 {
 	PlannerInfo *root = grouping->root;
-	List	   *clause = compat_group_clause(root);
-	const AggPath *hashed = hashed_partial_groups(path_below_projection(grouping->path));
+	const AggPath *hashed = hashed_in_workers(grouping);
 	PartialGroups partial;
 	GroupFacts	facts;
 	Peer		peer = {0};
-	double		own_us;
 	Path	   *path;
 
-	if (hashed == NULL || !gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
+	if (hashed == NULL)
 		return;
-	group_facts(grouping, &facts);
-	count_keys(clause, grouping->path->pathtarget, &facts);
+	worker_facts(grouping, hashed, &facts);
 	/* rows with numerics and texts gain little, and lose where their sorts exceed the CPU's caches */
 	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial) ||
-		!partial.keys_only || !temp_files_allowed(hashed->subpath->rows * facts.row_bytes))
+		!partial.keys_only)
 		return;
-	peer.own = hashed->path.total_cost - hashed->subpath->total_cost;
-	peer.us = partial.hash_us;
 	partial.sort_us -= page_saves_us(hashed->subpath, hashed->subpath->rows, partial.sort_us);
-	own_us = (grouping->margin + MARGIN_WORKERS) * (partial.sort_us + partial.group_us);
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: GROUP BY: %.1f ms for sorted partial groups in workers, %.1f ms for hash tables",
-							 own_us / 1000, peer.us / 1000)));
-	if (own_us >= peer.us)
+	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,
+							&peer))
 		return;
-	peer.own *= grouping->margin + MARGIN_WORKERS;
-	path = partial_groups_path(root, grouping->rel, extra, &partial, clause, grouping->most_groups, &peer);
+	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
+							   grouping->most_groups, &peer);
 	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
 }
 

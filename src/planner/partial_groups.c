@@ -75,6 +75,25 @@ grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *
 			   (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
 }
 
+/* The groups of a participant's share of the rows, which is random. */
+static double
+groups_of_share(const GroupFacts *groups, double rows, int participants)
+{
+	return groups->groups * (1 - pow(1 - 1.0 / participants, rows / Max(groups->groups, 1)));
+}
+
+double
+hash_in_workers_us(GroupFacts facts, const Path *input, const AggClauseCosts *costs)
+{
+	int			participants = exchange_participants(input->parallel_workers, 0);
+	double		rows = input->rows * shares_of(input->parallel_workers);
+
+	facts.rows = rows / participants;
+	facts.groups = groups_of_share(&facts, rows, participants);
+	return (hash_group_us(&facts) + us_of_cost(costs->transCost.per_tuple * facts.rows)) *
+		participants / sort_abreast(participants);
+}
+
 bool
 find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const GroupFacts *groups,
 					Path *input, bool any_order, PartialGroups *offer)
@@ -85,7 +104,6 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	double		oversubscription = participants / concurrency;
 	double		rows = input->rows * shares_of(workers);
 	double		share = rows / participants;
-	GroupFacts	share_groups;
 	SortCostFacts facts;
 	SortCost	sort;
 
@@ -95,16 +113,10 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 		!sort_path_facts(root, input, root->group_pathkeys, any_order, &facts))
 		return false;
 	offer->input = input;
-	/* the groups of a random share of the rows */
-	offer->groups = groups->groups * (1 - pow(1 - 1.0 / participants, rows / Max(groups->groups, 1)));
+	offer->groups = groups_of_share(groups, rows, participants);
 	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_of(workers) / concurrency;
 
 	offer->keys_only = facts.keys_only;
-	share_groups = *groups;
-	share_groups.rows = share;
-	share_groups.groups = offer->groups;
-	offer->hash_us = (hash_group_us(&share_groups) +
-					  us_of_cost(extra->agg_partial_costs.transCost.per_tuple * share)) * oversubscription;
 
 	facts.rows = share;
 	sort_cost_participant(&facts, participants, &sort);

@@ -183,6 +183,9 @@ typedef struct SortOffer
  */
 extern bool find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer);
 
+/* The same for the parallel sort of a partial path; false, too, if its participants would not exchange their rows. */
+extern bool find_sort_in_workers(PlannerInfo *root, Path *partial, SortOffer *offer);
+
 /*
  * May the sort write its runs?  A hash table, which it may replace, may need no file, and should not become an error.
  */
@@ -235,13 +238,15 @@ typedef struct PartialGroups
 	double		input_us;		/* to read the input, with starting workers */
 	double		sort_us;		/* each participant's sort */
 	double		group_us;		/* each participant's groups */
-	double		hash_us;		/* the same by a hash table, without a sort */
 	SortCost	merge;			/* of the partial groups */
 	double		final_us;		/* to combine them */
 } PartialGroups;
 
 /* Predicted time to group this number of sorted rows, with the transition functions. */
 extern double grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *costs);
+
+/* Predicted time of a hash table in each participant.  facts: of all rows and groups; costs: of the aggregates. */
+extern double hash_in_workers_us(GroupFacts facts, const Path *input, const AggClauseCosts *costs);
 
 /*
  * Predicts the times of partial groups of a partial path's rows.  groups: the grouping of all

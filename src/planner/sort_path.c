@@ -400,6 +400,21 @@ find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input
 }
 
 bool
+find_sort_in_workers(PlannerInfo *root, Path *partial, SortOffer *offer)
+{
+	SortCostFacts facts;
+
+	if (!enable_sort || partial->rows < gpusort_min_rows ||
+		!sort_path_facts(root, partial, offer->pathkeys, offer->any_order, &facts))
+		return false;
+	facts.rows = partial->rows * shares_of(partial->parallel_workers);
+	facts.groups = offer->groups;
+	offer->keys_only = facts.keys_only;
+	offer_parallel(offer, partial, &facts);
+	return offer->parallel;
+}
+
+bool
 sort_files_allowed(const SortOffer *offer)
 {
 	int			width = offer->input->pathtarget->width;
