@@ -267,6 +267,12 @@ typedef struct SortCost
 	double		sort_us;		/* time until the first row */
 	double		rows_us;		/* time to return all rows */
 	bool		spills;			/* rows are written to runs */
+
+	/*
+	 * of both times: not needed if runs stay in the system's cache; 0 if they are too large for it.  Comparisons
+	 * with hash tables count on it, the choice between one process and workers does not.
+	 */
+	double		cached_us;
 } SortCost;
 
 /* A serial sort, with a GPU if that is quicker. */

@@ -50,10 +50,9 @@
 /* External sort */
 #define SPILL_KEYS_NS			25.0	/* further time per row, if the rows
 										 * are their keys */
-#define SPILL_CACHED_BYTES		(128.0 * 1024 * 1024)	/* files of keys that stay in
-														 * the system's cache, so
-														 * that they take no further
-														 * time */
+#define SPILL_CACHED_BYTES		(128.0 * 1024 * 1024)	/* runs that stay in the
+														 * system's cache */
+#define SPILL_CACHED_SHARE		0.5 /* of their time is not needed */
 #define SPILL_IN_ORDER_BYTE_NS	0.25	/* the byte's time if the runs follow
 										 * each other */
 #define SPILL_CACHED_RUNS		10	/* runs whose merge stays in the CPU cache */
@@ -235,18 +234,19 @@ cpu_batches(const SortCostFacts *sort, const CostKeys *keys, double n, CpuBatche
 		batches->spilled = batches->n * kept_of(sort, batches->rows);
 }
 
-/* Time to write and merge the batches' runs. */
+/* Time to write and merge the batches' runs.  cached: of it, as SortCost.cached_us. */
 static double
-spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batches)
+spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batches, double *cached)
 {
 	double		bytes = key_bytes(keys) + (sort->keys_only ? 0 : sort->row_bytes);
-	bool		slow_keys = sort->keys_only && batches->spilled * bytes > SPILL_CACHED_BYTES;
+	double		run_row_ns = RUN_ROW_NS + bytes * RUN_BYTE_NS + (sort->keys_only ? SPILL_KEYS_NS : 0);
 
+	*cached = 0;
 	if (sort->in_order)
 		return batches->spilled * bytes * SPILL_IN_ORDER_BYTE_NS;
-	return batches->spilled *
-		(RUN_ROW_NS + bytes * RUN_BYTE_NS + (slow_keys ? SPILL_KEYS_NS : 0) +
-		 SPILL_DOUBLING_NS * Max(0, log2(batches->n / SPILL_CACHED_RUNS)));
+	if (batches->spilled * bytes <= SPILL_CACHED_BYTES)
+		*cached = batches->spilled * SPILL_CACHED_SHARE * run_row_ns;
+	return batches->spilled * (run_row_ns + SPILL_DOUBLING_NS * Max(0, log2(batches->n / SPILL_CACHED_RUNS)));
 }
 
 /* Time to find and drop this number of duplicates. */
@@ -275,9 +275,10 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 	double		stored = bounded ? bound * (1 + log(n / bound)) : n;
 	double		kernel_us;
 	double		spill;
+	double		cached;
 
 	cpu_batches(sort, keys, bounded ? 2 * bound : n, batches);
-	spill = spill_ns(sort, keys, batches);
+	spill = spill_ns(sort, keys, batches, &cached);
 	cpu_facts(sort, keys, bounded ? stored : batches->rows, participants, &facts);
 	gpusort_route_decide(&facts, &decision);
 	kernel_us = decision.predicted_us * (bounded ? 1 : batches->n);
@@ -290,6 +291,7 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 		cost->sort_us += drop_ns(keys, n - batches->kept) / 1000;
 	cost->rows_us = (kept_of(sort, n) * return_ns(sort) + spill / 2) / 1000;
 	cost->spills = batches->spilled > 0;
+	cost->cached_us = cached / 1000;
 	return kernel_us;
 }
 
@@ -401,6 +403,7 @@ cost_of_merge(const SortCostFacts *facts, int workers, SortCost *cost)
 		merge_ns += comparisons * COMPARE_NS;
 	write_ns /= concurrency;
 	cost->sort_us *= oversubscription;
+	cost->cached_us *= oversubscription;
 	/* with a CPU for each process, workers write while the leader merges */
 	cost->rows_us = cost->rows_us * oversubscription +
 		sent * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
@@ -451,6 +454,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool forced, bool presen
 		n * Max(bus_ns, (key_ns(&keys) + SEND_NS + facts->row_bytes * SEND_BYTE_NS) / concurrency) / 1000;
 	cost->rows_us = back * Max(facts->row_bytes * down_ns, row_ns) / 1000;
 	cost->spills = false;
+	cost->cached_us = 0;
 	return true;
 }
 
@@ -483,6 +487,8 @@ sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
 		return;
 	least_us = n * (key_ns(&keys) + store_ns(facts, &keys, false)) / 1000;
 	saves = gpu_saves_us(facts, &keys, n, &batches, kernel_us);
+	if (saves > 0)
+		cost->cached_us = 0;
 	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
 	cost->sort_us -= saves_sort;
 	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), batches.kept * return_ns(facts) / 1000);
