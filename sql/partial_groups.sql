@@ -28,7 +28,7 @@ BEGIN
 	END LOOP;
 	RETURN array_to_string(array_remove(nodes, NULL), ', ');
 END $$;
-SELECT who_combines('SELECT v, count(*), sum(n) FROM parts GROUP BY v');
+SELECT who_combines('SELECT v, count(*), sum(n), max(ts) FROM parts GROUP BY v');
 
 -- each kind of transition, in place and by functions, with states that are serialized, strict functions and NULLs
 CREATE AGGREGATE strict_least(int) (sfunc = int4smaller, stype = int, combinefunc = int4smaller, parallel = safe);
@@ -43,11 +43,11 @@ SELECT t.key, r.result FROM unnest(ARRAY['v', 'skew', 's', 'n', 's COLLATE "C"',
 -- HAVING, expressions of aggregates, groups that all fail
 SELECT result FROM check_sort('SELECT v, sum(n) * 2 + count(*) FROM parts GROUP BY v
 	HAVING count(*) > 20 AND max(n) > 5 ORDER BY v');
-SELECT * FROM check_sort('SELECT v, sum(n) FROM parts GROUP BY v HAVING count(*) < 0 ORDER BY v');
+SELECT * FROM check_sort('SELECT v, sum(n), max(ts) FROM parts GROUP BY v HAVING count(*) < 0 ORDER BY v');
 SELECT * FROM check_sort('SELECT v, count(*) FROM parts_empty GROUP BY v ORDER BY v');
 -- the order of the groups serves ORDER BY and DISTINCT; LIMIT
-SELECT who_combines('SELECT v, count(n) FROM parts GROUP BY v ORDER BY v'), result
-	FROM check_sort('SELECT v, count(n) FROM parts GROUP BY v ORDER BY v LIMIT 17 OFFSET 5');
+SELECT who_combines('SELECT v, count(n), max(ts) FROM parts GROUP BY v ORDER BY v'), result
+	FROM check_sort('SELECT v, count(n), max(ts) FROM parts GROUP BY v ORDER BY v LIMIT 17 OFFSET 5');
 SELECT result FROM check_sort('SELECT v, count(*) FROM parts GROUP BY v ORDER BY v DESC');
 -- joins below, and a subquery that is scanned again for each outer row
 SELECT result FROM check_sort('SELECT a.v, count(*), sum(b.n) FROM parts a JOIN parts b USING (id)
@@ -126,3 +126,11 @@ SET parallel_tuple_cost = 100;
 RESET enable_hashagg;
 SELECT who_combines('SELECT v, count(*), sum(n) FROM parts GROUP BY v');
 SELECT result FROM check_sort('SELECT v, count(*), sum(n), avg(d) FROM parts GROUP BY v ORDER BY v');
+-- sorted partial groups and a parallel DISTINCT, in place of PostgreSQL's hash table in each worker; not for numerics
+RESET gpusort.aggregates;
+RESET parallel_tuple_cost;
+RESET cpu_tuple_cost;
+SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT n, count(*), sum(v) FROM parts GROUP BY n',
+	'SELECT n, sum(d) FROM parts GROUP BY n', 'SELECT DISTINCT n FROM parts']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
+SET gpusort.plan_grouping = off;
+SELECT who_combines(q) FROM unnest(ARRAY['SELECT n, count(*), sum(v) FROM parts GROUP BY n']) q;
