@@ -131,6 +131,7 @@ RESET gpusort.aggregates;
 RESET parallel_tuple_cost;
 RESET cpu_tuple_cost;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT n, count(*), sum(v) FROM parts GROUP BY n',
-	'SELECT n, sum(d) FROM parts GROUP BY n', 'SELECT DISTINCT n FROM parts']) q, LATERAL check_sort(q || ' ORDER BY 1') r;
+	'SELECT n, sum(d) FROM parts GROUP BY n', 'SELECT DISTINCT n FROM parts']) q,
+	LATERAL check_sort(q || ' ORDER BY 1') r;
 SET gpusort.plan_grouping = off;
 SELECT who_combines(q) FROM unnest(ARRAY['SELECT n, count(*), sum(v) FROM parts GROUP BY n']) q;

@@ -143,14 +143,14 @@ limit_is_constant(const Node *count, const Node *offset)
  * Fills the facts of a sort of the path's rows, without a bound.  False if we cannot
  * sort by one of the pathkeys, or if equal rows would not all be neighbours: a hash table
  * finds other groups.  any_order: rows with equal keys may come in any order, so the sort may carry
- * columns (replace.c).
+ * columns.
  */
 extern bool sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, bool any_order,
 							SortCostFacts *facts);
 
 /*
- * Adds the columns that are no sort keys to keys[n], if the sort then needs no rows; returns the new n.  columns: of the
- * sort's rows, which KeyColumn.attno counts; keys[] has room for all.
+ * Adds the columns that are no sort keys to keys[n], if the sort then needs no rows; returns the new n.  columns:
+ * of the sort's rows, which KeyColumn.attno counts; keys[] has room for all.
  */
 extern int	carry_columns(List *columns, KeyColumn *keys, int n);
 

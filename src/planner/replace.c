@@ -39,7 +39,6 @@
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
-#include "parser/parse_oper.h"
 #include "parser/parsetree.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
@@ -208,40 +207,12 @@ plan_drop_junk(PlannedStmt *stmt)
 }
 
 /* ------------------------------------------------------------------------
- * Carried columns
+ * Carried columns (sort_path.c)
  *
- * If the values of all columns can be made from normalized keys, and nobody depends on the order
- * of rows with equal sort keys, the other columns become the last keys.  Then the sort has no
- * rows: it moves keys of 8 or 16 bytes, needs half the memory, and reads them in order, where
- * rows are read from random memory.  Aggregates whose results do not depend on the order of their
- * input allow it, also for sorts below joins below them.
+ * Aggregates whose results do not depend on the order of their input allow them in the sort below them, and
+ * in the sorts below joins below them.
  * ------------------------------------------------------------------------
  */
-
-int
-carry_columns(List *columns, KeyColumn *keys, int n)
-{
-	int			all = n;
-	ListCell   *lc;
-
-	foreach(lc, columns)
-	{
-		Oid			type = exprType(lfirst(lc));
-		KeyColumn	key = {.attno = foreach_current_index(lc) + 1,.collation = exprCollation(lfirst(lc))};
-		bool		is_key = false;
-		const char *why;
-
-		for (int i = 0; i < n; i++)
-			is_key |= keys[i].attno == key.attno;
-		if (is_key)
-			continue;
-		get_sort_group_operators(type, false, false, false, &key.sortop, NULL, NULL, NULL);
-		if (!OidIsValid(key.sortop) || !key_type_lookup(&key, type, &why))
-			return n;
-		keys[all++] = key;
-	}
-	return keys_only_possible(NULL, keys, all) ? all : n;
-}
 
 static void
 carry_in_shared_sort(CustomScan *sort)
