@@ -234,9 +234,10 @@ cpu_batches(const SortCostFacts *sort, const CostKeys *keys, double n, CpuBatche
 		batches->spilled = batches->n * kept_of(sort, batches->rows);
 }
 
-/* Time to write and merge the batches' runs.  cached: of it, as SortCost.cached_us. */
+/* Time to write and merge the batches' runs, in each participant.  cached: of it, as SortCost.cached_us. */
 static double
-spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batches, double *cached)
+spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batches, int participants,
+		 double *cached)
 {
 	double		bytes = key_bytes(keys) + (sort->keys_only ? 0 : sort->row_bytes);
 	double		run_row_ns = RUN_ROW_NS + bytes * RUN_BYTE_NS + (sort->keys_only ? SPILL_KEYS_NS : 0);
@@ -244,7 +245,7 @@ spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batc
 	*cached = 0;
 	if (sort->in_order)
 		return batches->spilled * bytes * SPILL_IN_ORDER_BYTE_NS;
-	if (batches->spilled * bytes <= SPILL_CACHED_BYTES)
+	if (batches->spilled * bytes * Max(participants, 1) <= SPILL_CACHED_BYTES)
 		*cached = batches->spilled * SPILL_CACHED_SHARE * run_row_ns;
 	return batches->spilled * (run_row_ns + SPILL_DOUBLING_NS * Max(0, log2(batches->n / SPILL_CACHED_RUNS)));
 }
@@ -278,7 +279,7 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 	double		cached;
 
 	cpu_batches(sort, keys, bounded ? 2 * bound : n, batches);
-	spill = spill_ns(sort, keys, batches, &cached);
+	spill = spill_ns(sort, keys, batches, participants, &cached);
 	cpu_facts(sort, keys, bounded ? stored : batches->rows, participants, &facts);
 	gpusort_route_decide(&facts, &decision);
 	kernel_us = decision.predicted_us * (bounded ? 1 : batches->n);

@@ -326,6 +326,8 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort) ||
 		(!peer->sort && !sort_files_allowed(sort)))
 		return false;
+	if (!peer->sort)
+		count_cached_runs(sort);
 	if (!sort->parallel)
 	{
 		double		saved_us = page_saves_us(grouping->input, grouping->input->rows, sort->time.sort_us);
@@ -453,6 +455,7 @@ offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
 	if (hashed == NULL || !find_sort_in_workers(grouping->root, hashed->subpath, &sort))
 		return;
 	worker_facts(grouping, hashed, &facts);
+	count_cached_runs(&sort);
 	sort.time.sort_us -= page_saves_us(hashed->subpath, hashed->subpath->rows, sort.time.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, &peer))
 		return;
@@ -508,6 +511,7 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 	PlannerInfo *root = grouping->root;
 	PartialGroups partial;
 	double		own_us;
+	double		leader_us;
 	Path	   *path;
 
 	if (!gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
@@ -519,12 +523,18 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 							 sort->any_order, &partial))
 		return false;
 	own_us = partial.sort_us + partial.group_us + partial.merge.sort_us + partial.merge.rows_us + partial.final_us;
+	leader_us = sort->own_us + (peer.sort ? 0 : sort->time.cached_us) + group_us;
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: GROUP BY: %.1f ms with partial groups in %d workers, %.1f ms without",
 							 (partial.input_us + own_us) / 1000, partial.input->parallel_workers,
-							 (sort->input_us + sort->own_us + group_us) / 1000)));
-	if (partial.input_us + own_us > WORKERS_MOST * (sort->input_us + sort->own_us + group_us))
+							 (sort->input_us + leader_us) / 1000)));
+	if (partial.input_us + own_us > WORKERS_MOST * (sort->input_us + leader_us))
 		return false;
+	if (!peer.sort)
+	{
+		partial.sort_us -= partial.cached_us;
+		own_us -= partial.cached_us;
+	}
 	if (!peer.sort && !is_faster(grouping, partial.input_us, own_us, &peer))
 		return false;
 	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
@@ -551,6 +561,7 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial) ||
 		!partial.keys_only)
 		return;
+	partial.sort_us -= partial.cached_us;
 	partial.sort_us -= page_saves_us(hashed->subpath, hashed->subpath->rows, partial.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,
 							&peer))

@@ -320,6 +320,7 @@ find_side(const Joined *join, Path *path, List *pathkeys, double shares, bool sh
 		return true;
 	if (!find_sort(join->root, path->parent, NULL, path, sort))
 		return false;
+	count_cached_runs(sort);
 	sort->time.sort_us *= shares;
 	sort->time.rows_us *= shares;
 	sort->own_us *= shares;

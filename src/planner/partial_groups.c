@@ -120,7 +120,8 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 
 	facts.rows = share;
 	sort_cost_participant(&facts, participants, &sort);
-	offer->sort_us = (sort.sort_us + sort.rows_us - sort.cached_us) * oversubscription;
+	offer->sort_us = (sort.sort_us + sort.rows_us) * oversubscription;
+	offer->cached_us = sort.cached_us * oversubscription;
 	offer->group_us = grouping_us(*groups, share, offer->groups, &extra->agg_partial_costs) * oversubscription;
 
 	facts.rows = offer->sent = offer->groups * participants;

@@ -186,6 +186,9 @@ extern bool find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
 /* The same for the parallel sort of a partial path; false, too, if its participants would not exchange their rows. */
 extern bool find_sort_in_workers(PlannerInfo *root, Path *partial, SortOffer *offer);
 
+/* Takes SortCost.cached_us off the times of a sort, to compare it with a hash table. */
+extern void count_cached_runs(SortOffer *offer);
+
 /*
  * May the sort write its runs?  A hash table, which it may replace, may need no file, and should not become an error.
  */
@@ -237,6 +240,7 @@ typedef struct PartialGroups
 	/* predicted times */
 	double		input_us;		/* to read the input, with starting workers */
 	double		sort_us;		/* each participant's sort */
+	double		cached_us;		/* SortCost.cached_us of it */
 	double		group_us;		/* each participant's groups */
 	SortCost	merge;			/* of the partial groups */
 	double		final_us;		/* to combine them */

@@ -259,9 +259,15 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, bool any_o
 	facts->rows = input->rows;
 	facts->row_bytes = stored_row_bytes(input->pathtarget->width);
 	facts->in_order = is_presorted(root, input, exprs, keys);
+	facts->keys_only = rows_are_keys(input->pathtarget, exprs, keys);
 	if (any_order)
 		facts->nkeys = carry_columns(columns, keys, facts->nkeys);
-	facts->keys_only = facts->nkeys > list_length(exprs) || rows_are_keys(input->pathtarget, exprs, keys);
+	if (facts->nkeys > list_length(exprs))
+	{
+		/* rows of a group are not in the order of carried columns */
+		facts->in_order = false;
+		facts->keys_only = true;
+	}
 	list_free(exprs);
 	return true;
 }
@@ -387,9 +393,8 @@ gather_is_possible(PlannerInfo *root, const RelOptInfo *rel, const RelOptInfo *i
 		input->param_info == NULL && compat_gather_allowed(rel) && may_add_gather(root);
 }
 
-/* find_sort() without what runs in the system's cache save. */
-static bool
-choose_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer)
+bool
+find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer)
 {
 	SortCostFacts facts;
 	SortOffer	parallel;
@@ -433,7 +438,7 @@ choose_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *inp
 	return true;
 }
 
-static void
+void
 count_cached_runs(SortOffer *offer)
 {
 	if (offer->bound > 0)
@@ -441,15 +446,6 @@ count_cached_runs(SortOffer *offer)
 	offer->time.sort_us -= offer->time.cached_us / 2;
 	offer->time.rows_us -= offer->time.cached_us / 2;
 	offer->own_us -= offer->time.cached_us;
-}
-
-bool
-find_sort(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input, SortOffer *offer)
-{
-	if (!choose_sort(root, rel, input_rel, input, offer))
-		return false;
-	count_cached_runs(offer);
-	return true;
 }
 
 bool
@@ -464,7 +460,6 @@ find_sort_in_workers(PlannerInfo *root, Path *partial, SortOffer *offer)
 	facts.groups = offer->groups;
 	offer->keys_only = facts.keys_only;
 	offer_parallel(offer, partial, &facts);
-	count_cached_runs(offer);
 	return offer->parallel;
 }
 

@@ -146,8 +146,8 @@ aggregates_take_any_order(List *targetlist, List *qual)
 	{
 		const Aggref *aggref = lfirst_node(Aggref, lc);
 
-		/* an ordered-set aggregate depends on the order of its sort keys only */
-		if ((aggref->aggkind != AGGKIND_ORDERED_SET && !ignores_order(aggref)) ||
+		/* PostgreSQL's ordered-set aggregates depend on the order of their sort keys only */
+		if (!(aggref->aggkind == AGGKIND_ORDERED_SET ? ordered_set_is_known(aggref) : ignores_order(aggref)) ||
 			contain_volatile_functions((Node *) aggref))
 			return false;
 	}
