@@ -11,15 +11,15 @@
  * (partial_groups.c), at a cost in proportion to the peer's (planner_internal.h), and
  * add_path() chooses.  replace.c replaces the nodes in the finished plan.
  *
- * A peer is one of two:
+ * A peer is one of three:
  *
  * - a hash table that one process fills with the input's rows,
+ * - a hash table in each worker, whose rows the workers may sort instead,
  * - a group, Unique or window above a Sort of the input in one process, or an aggregate of all
  *	 rows that sorts.  The Sort is replaced where it is, or put below the aggregate, so only a
  *	 parallel sort or partial groups are added.
  *
- * Other paths of PostgreSQL, as those that group in workers, are no peers: nothing is added to
- * compete with them.
+ * Other paths of PostgreSQL are no peers: nothing is added to compete with them.
  *
  * PostgreSQL's paths and their costs stay as they are.  gpusort.plan_grouping = off adds
  * nothing.
@@ -307,14 +307,17 @@ find_peer(const Grouping *grouping, Peer *peer)
  * ------------------------------------------------------------------------
  */
 
-/* Time that our sort of this number of the path's rows saves, which takes sort_us, because it reads a table by page. */
+/* Time that our sort of the path's rows saves, which takes sort_us, because it reads a table by page. */
 static double
-page_saves_us(const Path *path, double rows, double sort_us)
+page_saves_us(const Path *path, double sort_us)
 {
+	double		row_ns;
+
 	path = path_below_projection(path);
 	if (path->pathtype != T_SeqScan)
 		return 0;
-	return Min(sort_us, rows * (path->parent->baserestrictinfo == NIL ? PAGE_SAVES_NS : FILTERED_PAGE_SAVES_NS) / 1000);
+	row_ns = path->parent->baserestrictinfo == NIL ? PAGE_SAVES_NS : FILTERED_PAGE_SAVES_NS;
+	return Min(sort_us, path->rows * row_ns / 1000);
 }
 
 /* Finds our sort below the grouping, and its peer. */
@@ -330,7 +333,7 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 		count_cached_runs(sort);
 	if (!sort->parallel)
 	{
-		double		saved_us = page_saves_us(grouping->input, grouping->input->rows, sort->time.sort_us);
+		double		saved_us = page_saves_us(grouping->input, sort->time.sort_us);
 
 		sort->time.sort_us -= saved_us;
 		sort->own_us -= saved_us;
@@ -441,6 +444,16 @@ workers_are_faster(const Grouping *grouping, const AggPath *hashed, const GroupF
 	return margin * own_us < peer->us && temp_files_allowed(hashed->subpath->rows * facts->row_bytes);
 }
 
+/* Adds a Unique of these leading columns; replace_unique() lets our sort take its place. */
+static void
+add_unique_path(const Grouping *grouping, const SortOffer *sort, int columns, const Peer *peer)
+{
+	Path	   *input = sort_offer_path(grouping->root, grouping->rel, sort, peer);
+
+	add_above(grouping, compat_create_unique_path(grouping->root, grouping->rel, input, columns,
+												  grouping->most_groups), input, peer, 0);
+}
+
 /* DISTINCT: our parallel sort, in place of PostgreSQL's hash table in each worker. */
 static void
 offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
@@ -450,18 +463,15 @@ offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
 	SortOffer	sort = {.pathkeys = pathkeys,.groups = grouping->groups};
 	GroupFacts	facts;
 	Peer		peer;
-	Path	   *input;
 
 	if (hashed == NULL || !find_sort_in_workers(grouping->root, hashed->subpath, &sort))
 		return;
 	worker_facts(grouping, hashed, &facts);
 	count_cached_runs(&sort);
-	sort.time.sort_us -= page_saves_us(hashed->subpath, hashed->subpath->rows, sort.time.sort_us);
+	sort.time.sort_us -= page_saves_us(hashed->subpath, sort.time.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, &peer))
 		return;
-	input = sort_offer_path(grouping->root, grouping->rel, &sort, &peer);
-	add_above(grouping, compat_create_unique_path(grouping->root, grouping->rel, input, columns,
-												  grouping->most_groups), input, &peer, 0);
+	add_unique_path(grouping, &sort, columns, &peer);
 }
 
 /* DISTINCT and UNION: our sort takes the place of Unique. */
@@ -470,17 +480,11 @@ offer_unique(const Grouping *grouping, List *pathkeys, int columns)
 {
 	SortOffer	sort = {.pathkeys = pathkeys,.groups = grouping->groups};
 	Peer		peer;
-	Path	   *input;
 
-	if (!find_faster_sort(grouping, &sort, 0, &peer))
-	{
-		if (grouping->input_rel != NULL)
-			offer_unique_in_workers(grouping, pathkeys, columns);
-		return;
-	}
-	input = sort_offer_path(grouping->root, grouping->rel, &sort, &peer);
-	add_above(grouping, compat_create_unique_path(grouping->root, grouping->rel, input, columns,
-												  grouping->most_groups), input, &peer, 0);
+	if (find_faster_sort(grouping, &sort, 0, &peer))
+		add_unique_path(grouping, &sort, columns, &peer);
+	else if (grouping->input_rel != NULL)
+		offer_unique_in_workers(grouping, pathkeys, columns);
 }
 
 /* SELECT DISTINCT */
@@ -533,10 +537,9 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 	if (!peer.sort)
 	{
 		partial.sort_us -= partial.cached_us;
-		own_us -= partial.cached_us;
+		if (!is_faster(grouping, partial.input_us, own_us - partial.cached_us, &peer))
+			return false;
 	}
-	if (!peer.sort && !is_faster(grouping, partial.input_us, own_us, &peer))
-		return false;
 	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
 							   grouping->most_groups, &peer);
 	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
@@ -562,7 +565,7 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 		!partial.keys_only)
 		return;
 	partial.sort_us -= partial.cached_us;
-	partial.sort_us -= page_saves_us(hashed->subpath, hashed->subpath->rows, partial.sort_us);
+	partial.sort_us -= page_saves_us(hashed->subpath, partial.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,
 							&peer))
 		return;

@@ -75,23 +75,41 @@ grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *
 			   (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
 }
 
-/* The groups of a participant's share of the rows, which is random. */
-static double
-groups_of_share(const GroupFacts *groups, double rows, int participants)
+/* The participants of a partial path, which sort or hash its rows, each a random share of them. */
+typedef struct Shares
 {
-	return groups->groups * (1 - pow(1 - 1.0 / participants, rows / Max(groups->groups, 1)));
+	int			n;				/* participants */
+	double		rows;			/* of all participants */
+	double		oversubscription;	/* participants for each that runs at a time */
+} Shares;
+
+static Shares
+find_shares(const Path *input)
+{
+	int			n = exchange_participants(input->parallel_workers, 0);
+
+	return (Shares) {
+		.n = n,
+		.rows = input->rows * shares_of(input->parallel_workers),
+		.oversubscription = n / sort_abreast(n)
+	};
+}
+
+/* The groups of a participant's share of the rows. */
+static double
+groups_of_share(const GroupFacts *groups, const Shares *shares)
+{
+	return groups->groups * (1 - pow(1 - 1.0 / shares->n, shares->rows / Max(groups->groups, 1)));
 }
 
 double
 hash_in_workers_us(GroupFacts facts, const Path *input, const AggClauseCosts *costs)
 {
-	int			participants = exchange_participants(input->parallel_workers, 0);
-	double		rows = input->rows * shares_of(input->parallel_workers);
+	Shares		shares = find_shares(input);
 
-	facts.rows = rows / participants;
-	facts.groups = groups_of_share(&facts, rows, participants);
-	return (hash_group_us(&facts) + us_of_cost(costs->transCost.per_tuple * facts.rows)) *
-		participants / sort_abreast(participants);
+	facts.rows = shares.rows / shares.n;
+	facts.groups = groups_of_share(&facts, &shares);
+	return (hash_group_us(&facts) + us_of_cost(costs->transCost.per_tuple * facts.rows)) * shares.oversubscription;
 }
 
 bool
@@ -99,11 +117,8 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 					Path *input, bool any_order, PartialGroups *offer)
 {
 	int			workers = input->parallel_workers;
-	int			participants = exchange_participants(workers, 0);
-	double		concurrency = sort_abreast(participants);
-	double		oversubscription = participants / concurrency;
-	double		rows = input->rows * shares_of(workers);
-	double		share = rows / participants;
+	Shares		shares = find_shares(input);
+	double		share = shares.rows / shares.n;
 	SortCostFacts facts;
 	SortCost	sort;
 
@@ -113,18 +128,17 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 		!sort_path_facts(root, input, root->group_pathkeys, any_order, &facts))
 		return false;
 	offer->input = input;
-	offer->groups = groups_of_share(groups, rows, participants);
-	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_of(workers) / concurrency;
-
+	offer->groups = groups_of_share(groups, &shares);
+	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_of(workers) / sort_abreast(shares.n);
 	offer->keys_only = facts.keys_only;
 
 	facts.rows = share;
-	sort_cost_participant(&facts, participants, &sort);
-	offer->sort_us = (sort.sort_us + sort.rows_us) * oversubscription;
-	offer->cached_us = sort.cached_us * oversubscription;
-	offer->group_us = grouping_us(*groups, share, offer->groups, &extra->agg_partial_costs) * oversubscription;
+	sort_cost_participant(&facts, shares.n, &sort);
+	offer->sort_us = (sort.sort_us + sort.rows_us) * shares.oversubscription;
+	offer->cached_us = sort.cached_us * shares.oversubscription;
+	offer->group_us = grouping_us(*groups, share, offer->groups, &extra->agg_partial_costs) * shares.oversubscription;
 
-	facts.rows = offer->sent = offer->groups * participants;
+	facts.rows = offer->sent = offer->groups * shares.n;
 	facts.row_bytes = stored_row_bytes(offer->rel->reltarget->width);
 	facts.in_order = true;
 	facts.nkeys = list_length(root->group_pathkeys);

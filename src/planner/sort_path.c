@@ -182,8 +182,8 @@ rows_are_keys(const PathTarget *target, List *exprs, const KeyColumn *keys)
 /*
  * Carried columns.  If the values of all columns can be made from normalized keys, and nobody depends on the
  * order of rows with equal sort keys, the other columns become the last keys.  Then the sort has no rows: it
- * moves keys of 8 or 16 bytes, needs half the memory, and reads them in order, where rows are read from random
- * memory.
+ * moves keys of 8 or 16 bytes, needs half the memory, and returns keys in memory order, where it would read each row
+ * from a random place.
  */
 int
 carry_columns(List *columns, KeyColumn *keys, int n)

@@ -29,10 +29,10 @@ gpusort_plan_is(const Plan *plan)
 /* Is this GpuSort parallel, that is, above a Gather of partial sorts? */
 extern bool plan_above_partial_sorts(const CustomScan *cscan);
 
-/* Makes a GpuSort in place of a Sort.  keys: the Sort's, and perhaps more; limit may be NULL.  Also below. */
+/* Makes a GpuSort in place of a Sort.  keys: the Sort's, and perhaps more; limit: above the Sort, or NULL. */
 extern Plan *sort_plan_make(Sort *sort, const KeyColumn *keys, int nkeys, Limit *limit);
 
-/* Replaces a Gather Merge above a Sort by a parallel sort. */
+/* Replaces a Gather Merge above a Sort by a parallel sort.  keys, limit: as for sort_plan_make(). */
 extern Plan *parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, int nkeys,
 											 Limit *limit);
 
