@@ -31,8 +31,8 @@ SELECT replace(who_groups('SELECT s, n FROM grouped UNION SELECT s, n FROM group
 SELECT who_groups('SELECT DISTINCT to_jsonb(s) FROM grouped');
 -- a remainder has at most as many values as its divisor
 SET work_mem = '4MB';
-SELECT who_groups('SELECT id % 100, max(n), max(s) FROM grouped GROUP BY 1');
-SELECT who_groups('SELECT id % 100000, max(n), max(s) FROM grouped GROUP BY 1');
+SELECT who_groups('SELECT id % 100, max(n), max(s) FROM (SELECT * FROM grouped OFFSET 0) g GROUP BY 1');
+SELECT who_groups('SELECT id % 100000, max(n), max(s) FROM (SELECT * FROM grouped OFFSET 0) g GROUP BY 1');
 -- a sort that might exceed temp_file_limit takes no hash table's place
 SET work_mem = '1MB';
 SELECT who_groups('SELECT k, n FROM grouped GROUP BY k, n');
@@ -43,8 +43,20 @@ SET work_mem = '4MB';
 -- above keys in memory a GpuSort Aggregate is cheaper than a hash table for few groups, too
 SELECT who_groups('SELECT id % 100, count(*) FROM grouped GROUP BY 1');
 SET work_mem = '256MB';
--- few groups of text are hashed
+-- few groups of text are sorted above a scan of a table in one process, and hashed above other rows
 SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
+SELECT who_groups('SELECT s, count(*), sum(n) FROM (SELECT * FROM grouped OFFSET 0) g GROUP BY s');
+-- two numerics, which the key buffer does not hold, and 128 bits of a value take longer to sort
+CREATE TABLE grouped_numbers AS SELECT (id % 10)::numeric AS a, (id % 3)::numeric AS b, id % 10 AS x,
+	md5((id % 10)::text)::uuid AS u FROM grouped;
+ANALYZE grouped_numbers;
+SELECT who_groups('SELECT a, sum(x) FROM grouped_numbers GROUP BY a');
+SELECT who_groups('SELECT a, b, sum(x) FROM grouped_numbers GROUP BY a, b');
+SET work_mem = '4MB';
+SELECT who_groups('SELECT x, sum(a), count(*) FROM grouped_numbers GROUP BY x');
+SELECT who_groups('SELECT u, sum(a), count(*) FROM grouped_numbers GROUP BY u');
+SET work_mem = '256MB';
+DROP TABLE grouped_numbers;
 -- the sort for grouping also gives the order of the result
 SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY k ORDER BY k');
 SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY n, k ORDER BY k DESC, n');

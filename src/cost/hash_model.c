@@ -25,10 +25,14 @@
 #include "cost/cost.h"
 
 /* A row in a hash table that lies in the cache */
-#define HASH_ROW_NS			25.0	/* taking a row, finding its group */
+#define GROUP_ROW_NS		40.0	/* taking a row, finding its group */
+#define GROUP_VARLENA_NS	20.0	/* in addition to HASH_KEY_NS, if the column's length varies */
+#define HASH_ROW_NS			25.0	/* taking a row, finding those that it joins */
 #define HASH_KEY_NS			7.0 /* hashing and comparing a column */
-#define VARLENA_KEY_NS		10.0	/* in addition, if its length varies */
 #define HASH_ENTRY_NS		90.0	/* a new entry */
+
+/* In addition, if a column's length varies: hashing it for a join, comparing it with a sorted neighbour */
+#define VARLENA_KEY_NS		10.0
 
 /* Random reads of a hash table: the curve's points are at 2^20, 2^22, ... 2^30 bytes. */
 #define READ_POINT_FIRST	20
@@ -121,7 +125,7 @@ hash_group_us(const GroupFacts *facts)
 	double		bytes = groups * facts->entry_bytes;
 	double		spilled = spilled_share(bytes, facts->memory);
 	double		reads = GROUP_READS + (facts->aggregates ? AGGREGATE_READS : 0);
-	double		row_ns = HASH_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, HASH_KEY_NS) +
+	double		row_ns = GROUP_ROW_NS + facts->keys * HASH_KEY_NS + facts->varlena_keys * GROUP_VARLENA_NS +
 		reads * random_read_ns(fmin(bytes, facts->memory));
 
 	return (facts->rows * (row_ns + spilled * spill_row_ns(facts->row_bytes)) + groups * HASH_ENTRY_NS) / 1000;

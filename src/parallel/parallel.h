@@ -273,6 +273,7 @@ typedef struct SortCost
 	 * with hash tables count on it, the choice between one process and workers does not.
 	 */
 	double		cached_us;
+	double		group_us;		/* further time if the rows are those of groups, because many keys are equal */
 } SortCost;
 
 /* A serial sort, with a GPU if that is quicker. */

@@ -36,6 +36,11 @@
 #define RETURN_NS				15.0	/* return a row from random memory */
 #define RETURN_KEYS_NS			5.0 /* make a row of its keys */
 
+/* A row of a group, of which many have equal keys, if the sort does not drop duplicates */
+#define UNHELD_NS				70.0	/* the key buffer does not hold all columns */
+#define RANGELESS_NS			10.0	/* keys of 64 bits and more, as of float8
+										 * and uuid, whose ranges save no bits */
+
 /* Duplicates that the sort drops */
 #define DROP_NS					1.0 /* compare a key with the one before */
 #define DROP_COMPARE_NS			15.0	/* compare the values as well, if keys
@@ -93,6 +98,7 @@
 typedef struct CostKeys
 {
 	int			bits;			/* width of a row's normalized key */
+	int			rangeless_bits; /* of these, bits that a column's range hardly reduces */
 
 	/*
 	 * width of the key of rows that several processes send to a device: all
@@ -103,6 +109,7 @@ typedef struct CostKeys
 	int			computed;		/* columns whose keys a function computes */
 	bool		needs_comparator;	/* values are ordered by the comparator */
 	bool		inexact;		/* equal keys may belong to different values */
+	bool		unheld;			/* the key buffer does not hold all columns */
 } CostKeys;
 
 /* Adds up the sort columns. */
@@ -118,7 +125,11 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 		KeyKind		kind = facts->keys[i].kind;
 		int			word_bits = key_traits[kind].wide ? 64 : 32;
 
+		/* as keybuf_init() */
+		sum->unheld |= sum->bits + (key_traits[kind].words - 1) * word_bits >= KEYBUF_MAX_BITS;
 		sum->bits += key_traits[kind].words * word_bits;
+		if (!key_traits[kind].computed && !key_traits[kind].decodable)
+			sum->rangeless_bits += key_traits[kind].words * word_bits;
 		if (!sum->inexact)
 		{
 			sum->device_bits += (key_traits[kind].computed ? 1 : key_traits[kind].words) * word_bits;
@@ -234,7 +245,7 @@ cpu_batches(const SortCostFacts *sort, const CostKeys *keys, double n, CpuBatche
 		batches->spilled = batches->n * kept_of(sort, batches->rows);
 }
 
-/* Time to write and merge the batches' runs, in each participant.  cached: of it, as SortCost.cached_us. */
+/* Time to write and merge the batches' runs, in each participant.  *cached: the part that cached runs do not need. */
 static double
 spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batches, int participants,
 		 double *cached)
@@ -255,6 +266,15 @@ static double
 drop_ns(const CostKeys *keys, double duplicates)
 {
 	return duplicates * (DROP_NS + (keys->inexact ? DROP_COMPARE_NS : 0));
+}
+
+/* SortCost.group_us of n rows.  Rows whose duplicates are dropped have the same bytes, and keys alone are compared. */
+static double
+group_us(const SortCostFacts *sort, const CostKeys *keys, double n)
+{
+	if (sort->keys_only || sort->groups > 0)
+		return 0;
+	return n * ((keys->unheld ? UNHELD_NS : 0) + (keys->rangeless_bits >= 64 ? RANGELESS_NS : 0)) / 1000;
 }
 
 /*
@@ -293,6 +313,7 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 	cost->rows_us = (kept_of(sort, n) * return_ns(sort) + spill / 2) / 1000;
 	cost->spills = batches->spilled > 0;
 	cost->cached_us = cached / 1000;
+	cost->group_us = group_us(sort, keys, n);
 	return kernel_us;
 }
 
@@ -405,6 +426,7 @@ cost_of_merge(const SortCostFacts *facts, int workers, SortCost *cost)
 	write_ns /= concurrency;
 	cost->sort_us *= oversubscription;
 	cost->cached_us *= oversubscription;
+	cost->group_us *= oversubscription;
 	/* with a CPU for each process, workers write while the leader merges */
 	cost->rows_us = cost->rows_us * oversubscription +
 		sent * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
@@ -456,6 +478,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool forced, bool presen
 	cost->rows_us = back * Max(facts->row_bytes * down_ns, row_ns) / 1000;
 	cost->spills = false;
 	cost->cached_us = 0;
+	cost->group_us = group_us(facts, &keys, n) / concurrency;
 	return true;
 }
 

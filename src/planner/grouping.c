@@ -50,10 +50,12 @@
 
 /*
  * Time that our sort saves for each row of a table scan, because it reads the table by page
- * (src/scan).  Measured were 27 ns without a filter, and 5 to 25 with one.
+ * (src/scan).  Measured were 27 ns without a filter, and 5 to 25 with one.  A row of another
+ * node costs more than sort_cost.c counts.
  */
 #define PAGE_SAVES_NS			20.0
 #define FILTERED_PAGE_SAVES_NS	10.0
+#define NODE_COSTS_NS			12.0
 
 /* How much faster than a hash table in each worker sorts in the workers must be, beside the margin for one process. */
 #define MARGIN_WORKERS	0.2
@@ -307,23 +309,32 @@ find_peer(const Grouping *grouping, Peer *peer)
  * ------------------------------------------------------------------------
  */
 
-/* Time that our sort of the path's rows saves, which takes sort_us, because it reads a table by page. */
+/*
+ * Time that our sort of the path's rows, which takes sort_us, saves by reading a table by page; negative: that it needs
+ * to take them from another node.  Rows of a partial path are those of all participants, on the CPUs that they have.
+ */
 static double
-page_saves_us(const Path *path, double sort_us)
+reading_saves_us(const Path *path, double sort_us)
 {
+	int			workers = path->parallel_workers;
+	double		rows = path->rows;
 	double		row_ns;
 
+	if (workers > 0)
+		rows *= shares_of(workers) / sort_abreast(exchange_participants(workers, 0));
 	path = path_below_projection(path);
 	if (path->pathtype != T_SeqScan)
-		return 0;
+		return -rows * NODE_COSTS_NS / 1000;
 	row_ns = path->parent->baserestrictinfo == NIL ? PAGE_SAVES_NS : FILTERED_PAGE_SAVES_NS;
-	return Min(sort_us, path->rows * row_ns / 1000);
+	return Min(sort_us, rows * row_ns / 1000);
 }
 
 /* Finds our sort below the grouping, and its peer. */
 static bool
 find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 {
+	double		saved_us;
+
 	if (pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) ||
 		!find_peer(grouping, peer) ||
 		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort) ||
@@ -331,13 +342,12 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 		return false;
 	if (!peer->sort)
 		count_cached_runs(sort);
-	if (!sort->parallel)
-	{
-		double		saved_us = page_saves_us(grouping->input, sort->time.sort_us);
-
+	sort->time.sort_us += sort->time.group_us;
+	saved_us = reading_saves_us(sort->input, sort->time.sort_us);
+	sort->own_us += sort->time.group_us - saved_us;
+	/* a Sort that is replaced where it is reads by page, too */
+	if (!peer->sort)
 		sort->time.sort_us -= saved_us;
-		sort->own_us -= saved_us;
-	}
 	return true;
 }
 
@@ -468,7 +478,7 @@ offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
 		return;
 	worker_facts(grouping, hashed, &facts);
 	count_cached_runs(&sort);
-	sort.time.sort_us -= page_saves_us(hashed->subpath, sort.time.sort_us);
+	sort.time.sort_us -= reading_saves_us(hashed->subpath, sort.time.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, &peer))
 		return;
 	add_unique_path(grouping, &sort, columns, &peer);
@@ -526,6 +536,7 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 							 sort->parallel ? sort->input : linitial(grouping->input_rel->partial_pathlist),
 							 sort->any_order, &partial))
 		return false;
+	partial.sort_us -= reading_saves_us(partial.input, partial.sort_us);
 	own_us = partial.sort_us + partial.group_us + partial.merge.sort_us + partial.merge.rows_us + partial.final_us;
 	leader_us = sort->own_us + (peer.sort ? 0 : sort->time.cached_us) + group_us;
 	ereport(DEBUG1,
@@ -565,7 +576,7 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 		!partial.keys_only)
 		return;
 	partial.sort_us -= partial.cached_us;
-	partial.sort_us -= page_saves_us(hashed->subpath, partial.sort_us);
+	partial.sort_us -= reading_saves_us(hashed->subpath, partial.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,
 							&peer))
 		return;

@@ -134,7 +134,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 
 	facts.rows = share;
 	sort_cost_participant(&facts, shares.n, &sort);
-	offer->sort_us = (sort.sort_us + sort.rows_us) * shares.oversubscription;
+	offer->sort_us = (sort.sort_us + sort.rows_us + sort.group_us) * shares.oversubscription;
 	offer->cached_us = sort.cached_us * shares.oversubscription;
 	offer->group_us = grouping_us(*groups, share, offer->groups, &extra->agg_partial_costs) * shares.oversubscription;
 
