@@ -1,4 +1,4 @@
-# Compare.pm: queries by the stock planner and Sort, and by gpusort, for bench/tpch and bench/star.
+# Compare.pm: queries by the stock planner and Sort, and by gpusort, for bench/tpch, bench/star, bench/statements.
 #
 #	compare_options()				what GetOptions() takes, and where it writes it
 #	compare_conf($size)				lines of postgresql.conf, for a server with shared_buffers of this size
@@ -22,6 +22,9 @@
 #	--csv=FILE					appends the figures
 #	--set NAME=VALUE ...		more settings of both runs
 #	--ours NAME=VALUE ...		settings of the runs by gpusort
+#	--stock NAME=VALUE ...		settings of the other runs; with gpusort.enable=on both runs are by gpusort
+#	--changed					only queries for which PostgreSQL's planner has another plan in the two runs; that a
+#								node of gpusort stands in the place of PostgreSQL's is no other plan
 package Compare;
 
 use strict;
@@ -35,14 +38,14 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(compare_options compare_conf compare_queries contents);
 
 my %opt = (pairs => 3, memory => 'default,256MB', workers => '0', only => '', plans => '', csv => '', set => [],
-	ours => []);
+	ours => [], stock => [], changed => 0);
 my @ways = qw(stock ours);
 my ($ask, $workers, $backend, $postmaster, %way);
 
 sub compare_options
 {
 	return (\%opt, 'pairs=i', 'memory=s', 'workers=s', 'median', 'only=s', 'plan', 'plans=s', 'csv=s', 'set=s@',
-		'ours=s@');
+		'ours=s@', 'stock=s@', 'changed');
 }
 
 sub compare_conf
@@ -143,6 +146,14 @@ sub rows
 	return $query->[2] ? $answer : join "\n", sort split /\n/, $answer;
 }
 
+# Whether the two plans of a query differ, and how.
+sub plans_differ
+{
+	my (%plan) = @_;
+
+	return $plan{stock} eq $plan{ours} ? 'same' : nodes($plan{stock}) eq nodes($plan{ours}) ? 'our sorts' : 'other';
+}
+
 sub ratio { return $_[1] > 0 ? $_[0] / $_[1] : 1 }
 
 sub columns
@@ -180,8 +191,7 @@ sub compare_query
 		$_ = $opt{median} ? median(@$_) : min(@$_) for values %$of;
 		$of->{ratio} = $opt{median} ? median(@pairs) : ratio(@$of{@ways});
 	}
-	return (\%times, $rows{stock} eq $rows{ours},
-		$plan{stock} eq $plan{ours} ? 'same' : nodes($plan{stock}) eq nodes($plan{ours}) ? 'our sorts' : 'other');
+	return (\%times, $rows{stock} eq $rows{ours}, plans_differ(%plan));
 }
 
 sub append
@@ -209,6 +219,7 @@ sub compare_table
 		'stock, planning', 'ours', 'ours / stock', 'plans'), " |\n|---|", '---:|' x (3 * @kinds), "---|\n";
 	for my $query (@queries)
 	{
+		next if $opt{changed} && plans_differ(map { $_ => (plan($_, $query))[1] } @ways) ne 'other';
 		my ($times, $equal, $plans) = compare_query($query);
 		my @row = map { columns($_, $times->{$_}) } @kinds;
 
@@ -223,6 +234,11 @@ sub compare_table
 		next unless $opt{plans};
 		append($opt{plans}, "== $query->[0], work_mem $size, $workers workers, $_\n"
 			  . (run($_, $query, 'EXPLAIN (ANALYZE) '))[2]) for @ways;
+	}
+	if (!%all)
+	{
+		print "\nno plan differs\n";
+		return $same;
 	}
 	for my $kind (@kinds)
 	{
@@ -258,10 +274,15 @@ sub compare_queries
 		my ($name, $value) = setting($_);
 		$ask->("SET $name = '$value'");
 	}
-	my @ours = map { [ setting($_) ] } @{ $opt{ours} };
-	%way = (
-		stock => join('', map { "RESET $_->[0]; " } @ours) . 'SET gpusort.enable = off',
-		ours => join('', map { "SET $_->[0] = '$_->[1]'; " } @ours) . 'SET gpusort.enable = on');
+	my %settings = map { $_ => [ map { [ setting($_) ] } @{ $opt{$_} } ] } @ways;
+	my %enable = (stock => 'off', ours => 'on');
+	for my $of (@ways)
+	{
+		my ($other) = grep { $_ ne $of } @ways;
+
+		$way{$of} = join('', map { "RESET $_->[0]; " } @{ $settings{$other} }) . "SET gpusort.enable = $enable{$of}"
+		  . join('', map { "; SET $_->[0] = '$_->[1]'" } @{ $settings{$of} });
+	}
 	for my $number (split /,/, $opt{workers})
 	{
 		$workers = $number;
