@@ -1,7 +1,9 @@
-# Compare.pm: queries by the stock planner and Sort, and by gpusort, for bench/tpch, bench/star, bench/statements.
+# Compare.pm: queries by the stock planner and Sort, and by gpusort, for bench/tpch, star, groups and statements.
 #
 #	compare_options()				what GetOptions() takes, and where it writes it
 #	compare_conf($size)				lines of postgresql.conf, for a server with shared_buffers of this size
+#	contents($file), statements($file)	a file's text; its statements, each of which ends with a semicolon at the end
+#									of a line, without comments before them, which would hide a SELECT
 #	compare_queries($session, @queries)		runs the queries and prints the tables; returns whether all results were
 #									the same.  A query is [ name, [ statements ], rows in order? ].
 #
@@ -22,7 +24,7 @@
 #	--csv=FILE					appends the figures
 #	--set NAME=VALUE ...		more settings of both runs
 #	--ours NAME=VALUE ...		settings of the runs by gpusort
-#	--stock NAME=VALUE ...		settings of the other runs; with gpusort.enable=on both runs are by gpusort
+#	--stock NAME=VALUE ...		settings of the runs by the stock planner; gpusort.enable=on: by gpusort, too
 #	--changed					only queries for which PostgreSQL's planner has another plan in the two runs; that a
 #								node of gpusort stands in the place of PostgreSQL's is no other plan
 package Compare;
@@ -35,7 +37,7 @@ use Exporter 'import';
 use List::Util qw(min sum);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(compare_options compare_conf compare_queries contents);
+our @EXPORT = qw(compare_options compare_conf compare_queries contents statements);
 
 my %opt = (pairs => 3, memory => 'default,256MB', workers => '0', only => '', plans => '', csv => '', set => [],
 	ours => [], stock => [], changed => 0);
@@ -75,6 +77,13 @@ sub contents
 	open my $in, '<', $file or die "$file: $!\n";
 	local $/;
 	return <$in>;
+}
+
+sub statements
+{
+	my ($file) = @_;
+
+	return grep { /\S/ } map { s/\A(?:\s*--[^\n]*\n|\s+)+//r } split /;[ \t]*$/m, contents($file);
 }
 
 sub setting
