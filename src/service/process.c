@@ -214,7 +214,9 @@ open_devices(void)
 			device_process_log(info[i].index, "gpusort: device %d is left out: %s", (int) info[i].index, err.message);
 			continue;
 		}
-		if (entry->index != info[i].index || strcmp(entry->name, info[i].name) != 0)
+		/* the measurement of another device: backends know a device by the same three */
+		if (entry->index != info[i].index || strcmp(entry->name, info[i].name) != 0 ||
+			entry->memory_total != info[i].memory_total)
 		{
 			entry->measurements = 0;
 			memset((void *) &entry->measured, 0, sizeof(entry->measured));

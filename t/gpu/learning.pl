@@ -132,11 +132,15 @@ ok($node->poll_query_until('postgres', 'SELECT count(measured) >= 6 AND max(jobs
 	'the factors of the previous device are dropped');
 measured_is('up|down', '7', 'the new device is measured');
 
-# a device that cannot run the measured algorithm, gpu_bucket
+# A device that cannot run the measured algorithm, gpu_bucket.  The figures of the device before go at once: the new one
+# has no sorts that would replace them.
+reload_with($node, 'gpusort.device_learn', 'off');
 fake_device_is('COPY_TIMES=5', 'LACKS=2', 'MEMORY=16384');
 $process = kill_device_process($node, 'no gpu_bucket');
 next_device_process($node, $process, 'no gpu_bucket');
-# the figures of the device before stay until the new one is open
+is($node->safe_psql('postgres', 'SELECT count(measured) FROM gpusort_device_model()'), '0',
+	'no gpu_bucket: nothing is measured yet');
+reload_with($node, 'gpusort.device_learn', 'on');
 ok($node->poll_query_until('postgres',
 	"SELECT bool_or(part = 'up' AND round(measured) = 5) AND count(measured) FILTER (WHERE part ~ '^sort') = 0 "
 	. 'FROM gpusort_device_model()'), 'no gpu_bucket: the bus, and no sort');
