@@ -1,0 +1,143 @@
+/*
+ * grouping_workers.c
+ *	  DISTINCT and GROUP BY in the workers of a parallel plan: sorts, and groups of sorted rows, which take the place
+ *	  of groups in the leader, or of PostgreSQL's hash table in each worker.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "planner/grouping.h"
+
+/* How much faster than a hash table in each worker sorts in the workers must be, beside the margin for one process. */
+#define MARGIN_WORKERS	0.2
+
+/* The hash table of each worker with which the path begins, if our workers may sort instead; otherwise NULL. */
+static const AggPath *
+hashed_in_workers(const Grouping *grouping)
+{
+	const Path *path = grouping->path;
+
+	while (path != NULL && !IsA(path, GatherPath) && !IsA(path, GatherMergePath))
+		path = path_input(path);
+	if (path == NULL || !gather_is_possible(grouping->root, grouping->rel, grouping->input_rel, grouping->input))
+		return NULL;
+	path = IsA(path, GatherPath) ? ((const GatherPath *) path)->subpath : ((const GatherMergePath *) path)->subpath;
+	while (path != NULL && !IsA(path, AggPath))
+		path = path_input(path);
+	if (path == NULL || ((const AggPath *) path)->aggstrategy != AGG_HASHED ||
+		((const AggPath *) path)->subpath->parent != grouping->input_rel)
+		return NULL;
+	return (const AggPath *) path;
+}
+
+/* The facts of a hash table in each worker: all rows and groups. */
+static void
+worker_facts(const Grouping *grouping, const AggPath *hashed, GroupFacts *facts)
+{
+	group_facts(grouping, facts);
+	count_keys(hashed->groupClause, hashed->path.pathtarget, facts);
+}
+
+/*
+ * Are sorted rows in the workers faster than their hash tables, by the margin?  own_us: the time of the sorts and of
+ * what groups their rows.  If they are, fills the peer.
+ */
+static bool
+workers_are_faster(const Grouping *grouping, const AggPath *hashed, const GroupFacts *facts, double own_us,
+				   const AggClauseCosts *costs, Peer *peer)
+{
+	double		margin = grouping->margin + MARGIN_WORKERS;
+
+	peer->sort = false;
+	peer->own = margin * (hashed->path.total_cost - hashed->subpath->total_cost);
+	peer->us = hash_in_workers_us(*facts, hashed->subpath, costs);
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: %s: %.1f ms above our sorts in workers, %.1f ms in hash tables",
+							 grouping->name, margin * own_us / 1000, peer->us / 1000)));
+	return margin * own_us < peer->us && temp_files_allowed(hashed->subpath->rows * facts->row_bytes);
+}
+
+void
+offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
+{
+	static const AggClauseCosts none = {0};
+	const AggPath *hashed = hashed_in_workers(grouping);
+	SortOffer	sort = {.pathkeys = pathkeys,.groups = grouping->groups};
+	GroupFacts	facts;
+	Peer		peer;
+
+	if (hashed == NULL || !find_sort_in_workers(grouping->root, hashed->subpath, &sort))
+		return;
+	worker_facts(grouping, hashed, &facts);
+	count_cached_runs(&sort);
+	sort.time.sort_us -= reading_saves_us(hashed->subpath, sort.time.sort_us);
+	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, &peer))
+		return;
+	add_unique_path(grouping, &sort, columns, &peer);
+}
+
+bool
+offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, GroupFacts facts, double group_us,
+					 const SortOffer *sort, Peer peer)
+{
+	PlannerInfo *root = grouping->root;
+	PartialGroups partial;
+	double		own_us;
+	double		leader_us;
+	Path	   *path;
+
+	if (!gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
+		return false;
+	/* with more groups they save less */
+	facts.groups = grouping->possible_groups;
+	if (!find_partial_groups(root, grouping->rel, extra, &facts,
+							 sort->parallel ? sort->input : linitial(grouping->input_rel->partial_pathlist),
+							 sort->any_order, &partial))
+		return false;
+	partial.sort_us -= reading_saves_us(partial.input, partial.sort_us);
+	own_us = partial.sort_us + partial.group_us + partial.merge.sort_us + partial.merge.rows_us + partial.final_us;
+	leader_us = sort->own_us + (peer.sort ? 0 : sort->time.cached_us) + group_us;
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: GROUP BY: %.1f ms with partial groups in %d workers, %.1f ms without",
+							 (partial.input_us + own_us) / 1000, partial.input->parallel_workers,
+							 (sort->input_us + leader_us) / 1000)));
+	if (partial.input_us + own_us > WORKERS_MOST * (sort->input_us + leader_us))
+		return false;
+	if (!peer.sort)
+	{
+		partial.sort_us -= partial.cached_us;
+		if (!is_faster(grouping, partial.input_us, own_us - partial.cached_us, &peer))
+			return false;
+	}
+	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
+							   grouping->most_groups, &peer);
+	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
+	return true;
+}
+
+void
+offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
+{
+	PlannerInfo *root = grouping->root;
+	const AggPath *hashed = hashed_in_workers(grouping);
+	PartialGroups partial;
+	GroupFacts	facts;
+	Peer		peer = {0};
+	Path	   *path;
+
+	if (hashed == NULL)
+		return;
+	worker_facts(grouping, hashed, &facts);
+	/* rows with numerics and texts gain little, and lose where their sorts exceed the CPU's caches */
+	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial) ||
+		!partial.keys_only)
+		return;
+	partial.sort_us -= partial.cached_us;
+	partial.sort_us -= reading_saves_us(hashed->subpath, partial.sort_us);
+	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,
+							&peer))
+		return;
+	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
+							   grouping->most_groups, &peer);
+	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
+}
