@@ -132,6 +132,20 @@ SELECT bool_and(plan_cost(query, 'on') <= plan_cost(query, 'off')) AS no_plan_co
 	('SELECT k, n, count(*) FROM grouped GROUP BY ROLLUP (k, n)'),
 	('SELECT k FROM grouped UNION SELECT k FROM grouped_too'),
 	('SELECT s, rank() OVER (ORDER BY k) FROM grouped')) queries (query);
+-- The cost of a sort whose rows are their keys counts memory as the sort does: 24 bytes for an int4.  165,000 of them
+-- fit 4 MB, so twice the memory changes nothing; 180,000 do not.  Hash tables have 64 MB in both cases.
+CREATE TABLE apart AS SELECT i::int4 AS k FROM generate_series(1, 180000) i ORDER BY mix(i);
+ANALYZE apart;
+CREATE FUNCTION cost_with(query text, mem text) RETURNS float8 LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('work_mem', mem, true);
+	PERFORM set_config('hash_mem_multiplier', (64 / rtrim(mem, 'MB')::int)::text, true);
+	RETURN plan_cost(query, 'on');
+END $$;
+SELECT n, cost_with(query, '4MB') = cost_with(query, '8MB') AS fits
+FROM unnest('{165000,180000}'::int[]) n, format('SELECT DISTINCT k FROM apart WHERE k <= %s', n) query;
+DROP FUNCTION cost_with;
+DROP TABLE apart;
 DROP FUNCTION plan_cost;
 -- groups above a merge join use its order
 SELECT who_groups('SELECT k, count(*) FROM grouped x JOIN grouped_too y USING (k) GROUP BY k');

@@ -27,7 +27,7 @@
 /* A row in a hash table that lies in the cache */
 #define GROUP_ROW_NS		40.0	/* taking a row, finding its group */
 #define GROUP_VARLENA_NS	20.0	/* in addition to HASH_KEY_NS, if the column's length varies */
-#define HASH_ROW_NS			25.0	/* taking a row, finding those that it joins */
+#define HASH_ROW_NS			25.0	/* taking a row, finding the other side's rows */
 #define HASH_KEY_NS			7.0 /* hashing and comparing a column */
 #define HASH_ENTRY_NS		90.0	/* a new entry */
 

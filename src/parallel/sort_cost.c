@@ -36,7 +36,7 @@
 #define RETURN_NS				15.0	/* return a row from random memory */
 #define RETURN_KEYS_NS			5.0 /* make a row of its keys */
 
-/* A row of a group, of which many have equal keys, if the sort does not drop duplicates */
+/* Further time per row below a grouping, whose keys are often equal, if the sort does not drop duplicates */
 #define UNHELD_NS				70.0	/* the key buffer does not hold all columns */
 #define RANGELESS_NS			10.0	/* keys of 64 bits and more, as of float8
 										 * and uuid, whose ranges save no bits */
@@ -49,8 +49,10 @@
 #define DISTINCT_EARLY_SHARE	0.5 /* values per row of a batch that is
 									 * sorted early */
 
-/* Memory of a row beside the row and its key: row id, record, the kernel's scratch */
-#define SORT_BYTES				24.0
+/* Memory for sorting a row, as sort_cost() in sort/batch.c counts it */
+#define RECORD_BYTES			20.0	/* a record of up to 64 bits, the kernel's scratch */
+#define WIDE_RECORD_BYTES		32.0	/* the same for a wider key without a row */
+#define RID_BYTES				4.0 /* row id, unless the rows are their keys */
 
 /* External sort */
 #define SPILL_KEYS_NS			25.0	/* further time per row, if the rows
@@ -217,6 +219,15 @@ typedef struct CpuBatches
 								 * in the cache */
 } CpuBatches;
 
+/* Memory of a row, its key, and for sorting it. */
+static double
+sorted_row_bytes(const SortCostFacts *sort, const CostKeys *keys)
+{
+	if (sort->keys_only)
+		return key_bytes(keys) + (keys->bits > 64 ? WIDE_RECORD_BYTES : RECORD_BYTES);
+	return sort->row_bytes + key_bytes(keys) + RECORD_BYTES + RID_BYTES;
+}
+
 /*
  * Divides n of the rows as sort/distinct.c and sort/sorter.c do: a batch has what fits the
  * memory, and becomes a run without its duplicates.  If there are few values, a batch
@@ -225,7 +236,7 @@ typedef struct CpuBatches
 static void
 cpu_batches(const SortCostFacts *sort, const CostKeys *keys, double n, CpuBatches *batches)
 {
-	double		row_bytes = key_bytes(keys) + SORT_BYTES + (sort->keys_only ? 0 : sort->row_bytes);
+	double		row_bytes = sorted_row_bytes(sort, keys);
 	double		memory = Max(1, work_mem * 1024.0 / row_bytes);
 	double		early = Min(memory, DISTINCT_EARLY_BYTES / row_bytes);
 
@@ -372,7 +383,7 @@ gpu_saves_us(const SortCostFacts *sort, const CostKeys *keys, double n, const Cp
 	gain.rows_back = facts.gpu.rows_back;
 	gain.run_rows_back = batches->spilled;
 	gain.row_bytes = sort->row_bytes;
-	gain.key_cost = key_bytes(keys) + SORT_BYTES;
+	gain.key_cost = key_bytes(keys) + RECORD_BYTES + RID_BYTES;
 	gain.resolver = keys->computed > 0;
 	gain.memory = work_mem * 1024.0;
 	gain.cpu_sort_us = kernel_us;

@@ -254,7 +254,7 @@ reading_saves_us(const Path *path, double sort_us)
 	double		row_ns;
 
 	if (workers > 0)
-		rows *= shares_of(workers) / sort_abreast(exchange_participants(workers, 0));
+		rows *= shares_on_cpus(workers, 0);
 	path = path_below_projection(path);
 	if (path->pathtype != T_SeqScan)
 		return -rows * NODE_COSTS_NS / 1000;

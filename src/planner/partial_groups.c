@@ -75,7 +75,7 @@ grouping_us(GroupFacts facts, double rows, double groups, const AggClauseCosts *
 			   (gpusort_aggregates ? aggregate_node_us(&facts) : sorted_group_us(&facts)));
 }
 
-/* The participants of a partial path, which sort or hash its rows, each a random share of them. */
+/* The participants of a parallel plan.  Each sorts or hashes a random share of the partial path's rows. */
 typedef struct Shares
 {
 	int			n;				/* participants */
@@ -129,7 +129,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 		return false;
 	offer->input = input;
 	offer->groups = groups_of_share(groups, &shares);
-	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_of(workers) / sort_abreast(shares.n);
+	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_on_cpus(workers, 0);
 	offer->keys_only = facts.keys_only;
 
 	facts.rows = share;

@@ -61,6 +61,16 @@ shares_of(int workers)
 	return workers + (parallel_leader_participation ? Max(0, 1.0 - 0.3 * workers) : 0);
 }
 
+/*
+ * A partial path has the cost and the rows of one share.  Times this factor they are those of each CPU: of all shares,
+ * divided by the participants that run at a time.  bound: exchange_participants()'s.
+ */
+static inline double
+shares_on_cpus(int workers, double bound)
+{
+	return shares_of(workers) / sort_abreast(exchange_participants(workers, bound));
+}
+
 /* Average size of a stored row of this width. */
 static inline double
 stored_row_bytes(int width)

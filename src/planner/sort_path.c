@@ -329,8 +329,8 @@ offer_parallel(SortOffer *offer, Path *partial, const SortCostFacts *facts)
 	offer->input = partial;
 	sort_cost_parallel(facts, workers, &offer->time);
 	/* PostgreSQL divides the rows of a partial path as if each participant had a CPU */
-	set_times(offer, facts, setup_us(workers) + us_of_cost(partial->total_cost) * shares_of(workers) /
-			  sort_abreast(exchange_participants(workers, offer->bound)));
+	set_times(offer, facts,
+			  setup_us(workers) + us_of_cost(partial->total_cost) * shares_on_cpus(workers, offer->bound));
 }
 
 /*
