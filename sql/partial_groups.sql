@@ -126,12 +126,29 @@ SET parallel_tuple_cost = 100;
 RESET enable_hashagg;
 SELECT who_combines('SELECT v, count(*), sum(n) FROM parts GROUP BY v');
 SELECT result FROM check_sort('SELECT v, count(*), sum(n), avg(d) FROM parts GROUP BY v ORDER BY v');
--- sorted partial groups and a parallel DISTINCT, in place of PostgreSQL's hash table in each worker; not for numerics
+-- sorted partial groups and a parallel DISTINCT, in place of PostgreSQL's hash table in each worker; not for few groups
+-- of numerics
 RESET gpusort.aggregates;
 RESET parallel_tuple_cost;
 RESET cpu_tuple_cost;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT n, count(*), sum(v) FROM parts GROUP BY n',
 	'SELECT n, sum(d) FROM parts GROUP BY n', 'SELECT DISTINCT n FROM parts']) q,
 	LATERAL check_sort(q || ' ORDER BY 1') r;
+-- rows of texts and numerics are sorted where the hash tables exceed the CPU's caches
+SET parallel_tuple_cost = 0.05;
+CREATE TABLE parts_many AS SELECT 'group ' || mix(i) % 12000 AS s, mix(i) % 20 || ' few' AS few,
+	'group ' || mix(i) % 24000 AS many, i % 70 AS k, (i % 1000)::numeric / 8 AS d FROM generate_series(1, 200000) i;
+ANALYZE parts_many;
+SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT s, count(*), sum(d), max(k) FROM parts_many GROUP BY s',
+	'SELECT few, count(*), sum(d) FROM parts_many GROUP BY few']) q,
+	LATERAL check_sort(q || ' ORDER BY 1') r;
+-- one process and other rows than those of a scan: random reads of a hash table beyond the caches
+SET max_parallel_workers_per_gather = 0;
+SET work_mem = '256MB';
+SELECT q, who_combines(q) FROM unnest(ARRAY['SELECT many, sum(k), sum(d) FROM (SELECT * FROM parts_many OFFSET 0) x
+	GROUP BY many']) q;
+RESET work_mem;
+SET max_parallel_workers_per_gather = 2;
+DROP TABLE parts_many;
 SET gpusort.plan_grouping = off;
 SELECT who_combines(q) FROM unnest(ARRAY['SELECT n, count(*), sum(v) FROM parts GROUP BY n']) q;

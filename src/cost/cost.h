@@ -339,6 +339,7 @@ typedef struct GroupFacts
 	 */
 	double		entry_bytes;
 	double		memory;			/* bytes that the hash table may have */
+	double		processes;		/* that have such a table each at a time; 0: one */
 	int			keys;			/* columns that are grouped by */
 	int			varlena_keys;	/* of these, columns of variable length */
 	bool		aggregates;		/* groups have transition values */
@@ -373,8 +374,8 @@ typedef struct JoinFacts
 /* A hash join, without the time of its output rows. */
 extern double hash_join_us(const JoinFacts *facts);
 
-/* Does the table of a hash join exceed the CPU's inner caches? */
-extern bool hash_join_exceeds_cache(const JoinFacts *facts);
+/* Do hash tables of this size exceed the CPU's inner caches? */
+extern bool hash_exceeds_caches(double table_bytes);
 
 /*
  * Time of a merge join that reads these rows of sorted inputs, without the cost of its

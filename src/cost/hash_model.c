@@ -39,11 +39,11 @@
 #define READ_POINT_STEP		2
 static const double read_ns[] = {0, 6, 16, 36, 64, 100};
 
-/* A table of this size exceeds the CPU's inner caches. */
+/* A table of this size, or tables of several processes, exceed the CPU's inner caches. */
 #define INNER_CACHE_BYTES	(4.0 * 1024 * 1024)
 
-#define GROUP_READS			1.5 /* bucket and row */
-#define AGGREGATE_READS		0.5 /* transition values */
+#define GROUP_READS			3.5 /* bucket and row */
+#define AGGREGATE_READS		1.0 /* transition values */
 
 /* bucket, then rows: one read waits for the other */
 #define JOIN_READS			5.0
@@ -126,7 +126,7 @@ hash_group_us(const GroupFacts *facts)
 	double		spilled = spilled_share(bytes, facts->memory);
 	double		reads = GROUP_READS + (facts->aggregates ? AGGREGATE_READS : 0);
 	double		row_ns = GROUP_ROW_NS + facts->keys * HASH_KEY_NS + facts->varlena_keys * GROUP_VARLENA_NS +
-		reads * random_read_ns(fmin(bytes, facts->memory));
+		reads * random_read_ns(fmin(bytes, facts->memory) * fmax(facts->processes, 1));
 
 	return (facts->rows * (row_ns + spilled * spill_row_ns(facts->row_bytes)) + groups * HASH_ENTRY_NS) / 1000;
 }
@@ -166,9 +166,9 @@ hash_join_us(const JoinFacts *facts)
 }
 
 bool
-hash_join_exceeds_cache(const JoinFacts *facts)
+hash_exceeds_caches(double table_bytes)
 {
-	return facts->table_bytes >= INNER_CACHE_BYTES;
+	return table_bytes >= INNER_CACHE_BYTES;
 }
 
 double

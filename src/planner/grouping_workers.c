@@ -128,9 +128,10 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 	if (hashed == NULL)
 		return;
 	worker_facts(grouping, hashed, &facts);
-	/* rows with numerics and texts gain little, and lose where their sorts exceed the CPU's caches */
-	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial) ||
-		!partial.keys_only)
+	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial))
+		return;
+	/* keys with rows gain little, and may lose, where the workers' hash tables stay in the CPU's caches */
+	if (!partial.keys_only && !hash_exceeds_caches(partial.sent * facts.entry_bytes))
 		return;
 	partial.sort_us -= partial.cached_us;
 	partial.sort_us -= reading_saves_us(hashed->subpath, partial.sort_us);

@@ -151,7 +151,7 @@ find_hash_peer(Joined *join, const HashPath *path, Peer *peer)
 	double		hash_us;
 
 	join_facts(join, path->path_hashclauses, &facts);
-	exceeds = hash_join_exceeds_cache(&facts);
+	exceeds = hash_exceeds_caches(facts.table_bytes);
 	peer->own = path->jpath.path.total_cost - join->outer->total_cost;
 	if (together)
 	{

@@ -109,6 +109,7 @@ hash_in_workers_us(GroupFacts facts, const Path *input, const AggClauseCosts *co
 
 	facts.rows = shares.rows / shares.n;
 	facts.groups = groups_of_share(&facts, &shares);
+	facts.processes = sort_abreast(shares.n);
 	return (hash_group_us(&facts) + us_of_cost(costs->transCost.per_tuple * facts.rows)) * shares.oversubscription;
 }
 
