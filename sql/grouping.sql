@@ -132,9 +132,10 @@ SELECT bool_and(plan_cost(query, 'on') <= plan_cost(query, 'off')) AS no_plan_co
 	('SELECT k, n, count(*) FROM grouped GROUP BY ROLLUP (k, n)'),
 	('SELECT k FROM grouped UNION SELECT k FROM grouped_too'),
 	('SELECT s, rank() OVER (ORDER BY k) FROM grouped')) queries (query);
--- The cost of a sort whose rows are their keys counts memory as the sort does: 24 bytes for an int4.  165,000 of them
--- fit 4 MB, so twice the memory changes nothing; 180,000 do not.  Hash tables have 64 MB in both cases.
-CREATE TABLE apart AS SELECT i::int4 AS k FROM generate_series(1, 180000) i ORDER BY mix(i);
+-- The cost of a sort whose rows are their keys counts memory as the sort does: 24 bytes for an int4, 60 for int4 and
+-- int8.  165,000 and 65,000 of them fit 4 MB, so twice the memory changes nothing; 180,000 and 75,000 do not.  Hash
+-- tables have 64 MB in both cases.
+CREATE TABLE apart AS SELECT i::int4 AS k, mix(i) AS l FROM generate_series(1, 180000) i ORDER BY mix(i);
 ANALYZE apart;
 CREATE FUNCTION cost_with(query text, mem text) RETURNS float8 LANGUAGE plpgsql AS $$
 BEGIN
@@ -142,8 +143,9 @@ BEGIN
 	PERFORM set_config('hash_mem_multiplier', (64 / rtrim(mem, 'MB')::int)::text, true);
 	RETURN plan_cost(query, 'on');
 END $$;
-SELECT n, cost_with(query, '4MB') = cost_with(query, '8MB') AS fits
-FROM unnest('{165000,180000}'::int[]) n, format('SELECT DISTINCT k FROM apart WHERE k <= %s', n) query;
+SELECT columns, n, cost_with(query, '4MB') = cost_with(query, '8MB') AS fits
+FROM (VALUES ('k', 165000), ('k', 180000), ('k, l', 65000), ('k, l', 75000)) v (columns, n),
+	format('SELECT DISTINCT %s FROM apart WHERE k <= %s', columns, n) query;
 DROP FUNCTION cost_with;
 DROP TABLE apart;
 DROP FUNCTION plan_cost;

@@ -340,6 +340,7 @@ typedef struct GroupFacts
 	double		entry_bytes;
 	double		memory;			/* bytes that the hash table may have */
 	double		processes;		/* that have such a table each at a time; 0: one */
+	bool		quiet;			/* count the random reads of a quiet machine */
 	int			keys;			/* columns that are grouped by */
 	int			varlena_keys;	/* of these, columns of variable length */
 	bool		aggregates;		/* groups have transition values */

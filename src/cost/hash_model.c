@@ -18,7 +18,9 @@
  *
  * docs/design/cost-model.md tells what the constants were fitted to.  Where measurements
  * differ, the constants of hash tables are at the lower end, those of sorted rows at the
- * upper end.  So a plan is changed only if the gain is clear.
+ * upper end.  So a plan is changed only if the gain is clear.  Reads of grouped rows differ
+ * most, by the machine and by other work on it: they are between a quiet machine's and a
+ * busy one's, and a quiet machine's if the sort would need a disk.
  */
 #include <math.h>
 
@@ -39,11 +41,17 @@
 #define READ_POINT_STEP		2
 static const double read_ns[] = {0, 6, 16, 36, 64, 100};
 
-/* A table of this size, or tables of several processes, exceed the CPU's inner caches. */
+/* Tables of this size exceed the CPU's inner caches. */
 #define INNER_CACHE_BYTES	(4.0 * 1024 * 1024)
 
-#define GROUP_READS			3.5 /* bucket and row */
-#define AGGREGATE_READS		1.0 /* transition values */
+/* Each process has caches of this size for itself. */
+#define OWN_CACHE_BYTES		(1024.0 * 1024)
+
+/* Reads of a grouped row: bucket and row, and its transition values.  On a busy machine each takes longer. */
+#define GROUP_READS			1.5
+#define AGGREGATE_READS		0.5
+#define BUSY_GROUP_READS	3.5
+#define BUSY_AGGREGATE_READS	1.0
 
 /* bucket, then rows: one read waits for the other */
 #define JOIN_READS			5.0
@@ -124,9 +132,14 @@ hash_group_us(const GroupFacts *facts)
 	double		groups = fmin(facts->groups, facts->rows);
 	double		bytes = groups * facts->entry_bytes;
 	double		spilled = spilled_share(bytes, facts->memory);
-	double		reads = GROUP_READS + (facts->aggregates ? AGGREGATE_READS : 0);
-	double		row_ns = GROUP_ROW_NS + facts->keys * HASH_KEY_NS + facts->varlena_keys * GROUP_VARLENA_NS +
-		reads * random_read_ns(fmin(bytes, facts->memory) * fmax(facts->processes, 1));
+	double		table = fmin(bytes, facts->memory);
+	double		reads = facts->quiet ? GROUP_READS + (facts->aggregates ? AGGREGATE_READS : 0) :
+		BUSY_GROUP_READS + (facts->aggregates ? BUSY_AGGREGATE_READS : 0);
+	double		row_ns = GROUP_ROW_NS + facts->keys * HASH_KEY_NS + facts->varlena_keys * GROUP_VARLENA_NS;
+
+	/* the tables of other processes take room in the caches that all share */
+	table += fmax(table - OWN_CACHE_BYTES, 0) * fmax(facts->processes - 1, 0);
+	row_ns += reads * random_read_ns(table);
 
 	return (facts->rows * (row_ns + spilled * spill_row_ns(facts->row_bytes)) + groups * HASH_ENTRY_NS) / 1000;
 }

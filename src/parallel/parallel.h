@@ -267,6 +267,7 @@ typedef struct SortCost
 	double		sort_us;		/* time until the first row */
 	double		rows_us;		/* time to return all rows */
 	bool		spills;			/* rows are written to runs */
+	bool		needs_disk;		/* runs of this size may wait for a disk */
 
 	/*
 	 * of both times: not needed if runs stay in the system's cache; 0 if they are too large for it.  Comparisons

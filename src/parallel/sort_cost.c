@@ -49,9 +49,13 @@
 #define DISTINCT_EARLY_SHARE	0.5 /* values per row of a batch that is
 									 * sorted early */
 
-/* Memory for sorting a row, as sort_cost() in sort/batch.c counts it */
-#define RECORD_BYTES			20.0	/* a record of up to 64 bits, the kernel's scratch */
-#define WIDE_RECORD_BYTES		32.0	/* the same for a wider key without a row */
+/*
+ * Memory for sorting a row: record and scratch.  sort_cost() in sort/batch.c counts 8 to 20 bytes more for a row with a
+ * key of more than 64 bits, or an inexact one.  To count them here makes plans worse, because spilling costs less than
+ * the model has.
+ */
+#define RECORD_BYTES			20.0	/* of a row, or of a key of up to 64 bits without a row */
+#define WIDE_KEY_BYTES			48.0	/* of a wider key without a row */
 #define RID_BYTES				4.0 /* row id, unless the rows are their keys */
 
 /* External sort */
@@ -60,6 +64,8 @@
 #define SPILL_CACHED_BYTES		(128.0 * 1024 * 1024)	/* runs that stay in the
 														 * system's cache */
 #define SPILL_CACHED_SHARE		0.5 /* of their time is not needed */
+#define SPILL_DISK_BYTES		(1024.0 * 1024 * 1024)	/* runs that the system
+														 * may write at once */
 #define SPILL_IN_ORDER_BYTE_NS	0.25	/* the byte's time if the runs follow
 										 * each other */
 #define SPILL_CACHED_RUNS		10	/* runs whose merge stays in the CPU cache */
@@ -224,8 +230,15 @@ static double
 sorted_row_bytes(const SortCostFacts *sort, const CostKeys *keys)
 {
 	if (sort->keys_only)
-		return key_bytes(keys) + (keys->bits > 64 ? WIDE_RECORD_BYTES : RECORD_BYTES);
+		return key_bytes(keys) + (keys->bits > 64 ? WIDE_KEY_BYTES : RECORD_BYTES);
 	return sort->row_bytes + key_bytes(keys) + RECORD_BYTES + RID_BYTES;
+}
+
+/* Bytes that all participants write to runs. */
+static double
+run_bytes(const SortCostFacts *sort, const CostKeys *keys, double spilled, int participants)
+{
+	return spilled * (key_bytes(keys) + (sort->keys_only ? 0 : sort->row_bytes)) * Max(participants, 1);
 }
 
 /*
@@ -267,7 +280,7 @@ spill_ns(const SortCostFacts *sort, const CostKeys *keys, const CpuBatches *batc
 	*cached = 0;
 	if (sort->in_order)
 		return batches->spilled * bytes * SPILL_IN_ORDER_BYTE_NS;
-	if (batches->spilled * bytes * Max(participants, 1) <= SPILL_CACHED_BYTES)
+	if (run_bytes(sort, keys, batches->spilled, participants) <= SPILL_CACHED_BYTES)
 		*cached = batches->spilled * SPILL_CACHED_SHARE * run_row_ns;
 	return batches->spilled * (run_row_ns + SPILL_DOUBLING_NS * Max(0, log2(batches->n / SPILL_CACHED_RUNS)));
 }
@@ -323,6 +336,7 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 		cost->sort_us += drop_ns(keys, n - batches->kept) / 1000;
 	cost->rows_us = (kept_of(sort, n) * return_ns(sort) + spill / 2) / 1000;
 	cost->spills = batches->spilled > 0;
+	cost->needs_disk = run_bytes(sort, keys, batches->spilled, participants) > SPILL_DISK_BYTES;
 	cost->cached_us = cached / 1000;
 	cost->group_us = group_us(sort, keys, n);
 	return kernel_us;
@@ -487,7 +501,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool forced, bool presen
 	cost->sort_us = DEVICE_SETUP_US + gpu_us +
 		n * Max(bus_ns, (key_ns(&keys) + SEND_NS + facts->row_bytes * SEND_BYTE_NS) / concurrency) / 1000;
 	cost->rows_us = back * Max(facts->row_bytes * down_ns, row_ns) / 1000;
-	cost->spills = false;
+	cost->spills = cost->needs_disk = false;
 	cost->cached_us = 0;
 	cost->group_us = group_us(facts, &keys, n) / concurrency;
 	return true;

@@ -25,6 +25,7 @@ typedef struct Grouping
 	int			transitions;	/* transition values of a group */
 	AggClauseCosts costs;		/* of the aggregates */
 	double		margin;
+	bool		quiet;			/* GroupFacts.quiet */
 } Grouping;
 
 /* ------------------------------------------------------------------------

@@ -121,6 +121,7 @@ group_facts(const Grouping *grouping, GroupFacts *facts)
 		hash_agg_entry_size(grouping->transitions, width, grouping->costs.transitionSpace);
 	facts->memory = get_hash_memory_limit();
 	facts->aggregates = grouping->transitions > 0;
+	facts->quiet = grouping->quiet;
 }
 
 const Path *
@@ -265,6 +266,7 @@ reading_saves_us(const Path *path, double sort_us)
 bool
 find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 {
+	Grouping	quiet = *grouping;
 	double		saved_us;
 
 	if (pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) ||
@@ -272,6 +274,10 @@ find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
 		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort) ||
 		(!peer->sort && !sort_files_allowed(sort)))
 		return false;
+	/* runs that may wait for a disk are compared with a table on a quiet machine */
+	quiet.quiet = true;
+	if (sort->time.needs_disk)
+		(void) find_peer(&quiet, peer);
 	if (!peer->sort)
 		count_cached_runs(sort);
 	sort->time.sort_us += sort->time.group_us;

@@ -69,6 +69,7 @@ offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
 	if (hashed == NULL || !find_sort_in_workers(grouping->root, hashed->subpath, &sort))
 		return;
 	worker_facts(grouping, hashed, &facts);
+	facts.quiet = sort.time.needs_disk;
 	count_cached_runs(&sort);
 	sort.time.sort_us -= reading_saves_us(hashed->subpath, sort.time.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, &peer))
@@ -131,8 +132,10 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial))
 		return;
 	/* keys with rows gain little, and may lose, where the workers' hash tables stay in the CPU's caches */
-	if (!partial.keys_only && !hash_exceeds_caches(partial.sent * facts.entry_bytes))
+	if (!partial.keys_only &&
+		!hash_exceeds_caches(Min(partial.groups * facts.entry_bytes, facts.memory) * partial.sent / partial.groups))
 		return;
+	facts.quiet = partial.needs_disk;
 	partial.sort_us -= partial.cached_us;
 	partial.sort_us -= reading_saves_us(hashed->subpath, partial.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,

@@ -137,6 +137,7 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	sort_cost_participant(&facts, shares.n, &sort);
 	offer->sort_us = (sort.sort_us + sort.rows_us + sort.group_us) * shares.oversubscription;
 	offer->cached_us = sort.cached_us * shares.oversubscription;
+	offer->needs_disk = sort.needs_disk;
 	offer->group_us = grouping_us(*groups, share, offer->groups, &extra->agg_partial_costs) * shares.oversubscription;
 
 	facts.rows = offer->sent = offer->groups * shares.n;

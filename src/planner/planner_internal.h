@@ -251,6 +251,7 @@ typedef struct PartialGroups
 	double		input_us;		/* to read the input, with starting workers */
 	double		sort_us;		/* each participant's sort */
 	double		cached_us;		/* SortCost.cached_us of it */
+	bool		needs_disk;		/* SortCost.needs_disk of it */
 	double		group_us;		/* each participant's groups */
 	SortCost	merge;			/* of the partial groups */
 	double		final_us;		/* to combine them */
