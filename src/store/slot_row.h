@@ -182,8 +182,8 @@ static inline void
 row_prefetch(const char *row, int bytes)
 {
 	__builtin_prefetch(row, 0, 2);
-	/* the row may begin anywhere in its first cache line */
-	for (int at = 64; at < bytes + 32; at += 64)
+	/* the row begins at a multiple of 8 bytes, anywhere in its first cache line */
+	for (int at = 64; at < bytes + 56; at += 64)
 		__builtin_prefetch(row + at, 0, 2);
 }
 
