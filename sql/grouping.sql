@@ -55,6 +55,8 @@ SELECT who_groups('SELECT a, b, sum(x) FROM grouped_numbers GROUP BY a, b');
 SET work_mem = '4MB';
 SELECT who_groups('SELECT x, sum(a), count(*) FROM grouped_numbers GROUP BY x');
 SELECT who_groups('SELECT u, sum(a), count(*) FROM grouped_numbers GROUP BY u');
+-- two columns of few values, whose sort reads the table by page
+SELECT who_groups('SELECT s, k % 3, count(*) FROM grouped GROUP BY s, k % 3');
 SET work_mem = '256MB';
 DROP TABLE grouped_numbers;
 -- the sort for grouping also gives the order of the result

@@ -142,6 +142,14 @@ ANALYZE parts_many;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT s, count(*), sum(d), max(k) FROM parts_many GROUP BY s',
 	'SELECT few, count(*), sum(d) FROM parts_many GROUP BY few']) q,
 	LATERAL check_sort(q || ' ORDER BY 1') r;
+-- few groups are sorted where no values of varying length are aggregated, and the sorts stay in memory, also of a
+-- process that has more rows than the others
+SELECT who_combines('SELECT few, count(*), sum(k) FROM parts_many GROUP BY few');
+SET work_mem = '64MB';
+SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT few, count(*), sum(k) FROM parts_many GROUP BY few',
+	'SELECT few, sum(d) FROM parts_many GROUP BY few', 'SELECT few, max(few) FROM parts_many GROUP BY few']) q,
+	LATERAL check_sort(q || ' ORDER BY 1') r;
+RESET work_mem;
 -- one process and other rows than those of a scan: random reads of a hash table beyond the caches
 SET max_parallel_workers_per_gather = 0;
 SET work_mem = '256MB';

@@ -38,7 +38,7 @@
 
 /* Further time per row below a grouping, whose keys are often equal, if the sort does not drop duplicates */
 #define UNHELD_NS				70.0	/* the key buffer does not hold all columns */
-#define RANGELESS_NS			10.0	/* keys of 64 bits and more, as of float8
+#define RANGELESS_NS			15.0	/* each whole 64 bits of keys, as of float8
 										 * and uuid, whose ranges save no bits */
 
 /* Duplicates that the sort drops */
@@ -296,9 +296,12 @@ drop_ns(const CostKeys *keys, double duplicates)
 static double
 group_us(const SortCostFacts *sort, const CostKeys *keys, double n)
 {
+	int			words;
+
 	if (sort->keys_only || sort->groups > 0)
 		return 0;
-	return n * ((keys->unheld ? UNHELD_NS : 0) + (keys->rangeless_bits >= 64 ? RANGELESS_NS : 0)) / 1000;
+	words = Min(keys->rangeless_bits, KEYBUF_MAX_BITS) / 64;
+	return n * ((keys->unheld ? UNHELD_NS : 0) + words * RANGELESS_NS) / 1000;
 }
 
 /*

@@ -2,7 +2,7 @@
  * grouping_sets.c
  *	  GROUPING SETS, ROLLUP and CUBE: the sets that are leading columns of one order, above our sort.
  *
- * The other sets are hashed, or sorted by the Agg node, as in PostgreSQL's path.
+ * Sets that are not leading columns of it are hashed, or sorted by the Agg node, as in PostgreSQL's path.
  */
 #include "postgres.h"
 
@@ -77,8 +77,8 @@ make_rollup(PlannerInfo *root, List *sets, List *columns)
 
 /*
  * Rollups with the sets of leading columns in one rollup, for which the input is sorted;
- * other sets remain as they are.  The hashed ones come first.  NIL if there is no such
- * rollup.
+ * sets that are not leading columns remain as they are.  The hashed ones come first.  NIL
+ * if there is no such rollup.
  */
 static List *
 sorted_rollups(PlannerInfo *root, List *rollups, bool *hashed)

@@ -6,10 +6,15 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/tlist.h"
 #include "planner/grouping.h"
 
 /* How much faster than a hash table in each worker sorts in the workers must be, beside the margin for one process. */
 #define MARGIN_WORKERS	0.2
+
+/* Further margin if these hash tables stay in the CPU's caches and the sorts move rows. */
+#define MARGIN_CACHED	0.3
 
 /* The hash table of each worker with which the path begins, if our workers may sort instead; otherwise NULL. */
 static const AggPath *
@@ -38,15 +43,46 @@ worker_facts(const Grouping *grouping, const AggPath *hashed, GroupFacts *facts)
 	count_keys(hashed->groupClause, hashed->path.pathtarget, facts);
 }
 
+/* Do aggregates read values of varying length, or has the input of the hash tables such columns besides the group's? */
+static bool
+reads_varlena_values(const AggPath *hashed)
+{
+	const PathTarget *target = hashed->subpath->pathtarget;
+	ListCell   *lc;
+
+	foreach(lc, hashed->path.pathtarget->exprs)
+	{
+		const Aggref *aggref = lfirst(lc);
+		ListCell   *arg;
+
+		if (!IsA(aggref, Aggref))
+			continue;
+		foreach(arg, aggref->args)
+		{
+			if (type_is_varlena(exprType((Node *) lfirst_node(TargetEntry, arg)->expr)))
+				return true;
+		}
+	}
+	foreach(lc, target->exprs)
+	{
+		Index		ref = get_pathtarget_sortgroupref(target, foreach_current_index(lc));
+
+		if (type_is_varlena(exprType(lfirst(lc))) &&
+			(ref == 0 || get_sortgroupref_clause_noerr(ref, hashed->groupClause) == NULL))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Are sorted rows in the workers faster than their hash tables, by the margin?  own_us: the time of the sorts and of
- * what groups their rows.  If they are, fills the peer.
+ * Are sorted rows in the workers faster than their hash tables, by the grouping's margin and a further one?  own_us:
+ * the time of the sorts and of what groups their rows, less what reading by page saves.  If they are, fills the peer.
  */
 static bool
 workers_are_faster(const Grouping *grouping, const AggPath *hashed, const GroupFacts *facts, double own_us,
-				   const AggClauseCosts *costs, Peer *peer)
+				   const AggClauseCosts *costs, double further_margin, Peer *peer)
 {
-	double		margin = grouping->margin + MARGIN_WORKERS;
+	double		margin = grouping->margin + further_margin;
 
 	peer->sort = false;
 	peer->own = margin * (hashed->path.total_cost - hashed->subpath->total_cost);
@@ -72,7 +108,8 @@ offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
 	facts.quiet = sort.time.needs_disk;
 	count_cached_runs(&sort);
 	sort.time.sort_us -= reading_saves_us(hashed->subpath, sort.time.sort_us);
-	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, &peer))
+	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, MARGIN_WORKERS,
+							&peer))
 		return;
 	add_unique_path(grouping, &sort, columns, &peer);
 }
@@ -124,6 +161,7 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 	PartialGroups partial;
 	GroupFacts	facts;
 	Peer		peer = {0};
+	double		margin = MARGIN_WORKERS;
 	Path	   *path;
 
 	if (hashed == NULL)
@@ -131,15 +169,19 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 	worker_facts(grouping, hashed, &facts);
 	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial))
 		return;
-	/* keys with rows gain little, and may lose, where the workers' hash tables stay in the CPU's caches */
 	if (!partial.keys_only &&
 		!hash_exceeds_caches(Min(partial.groups * facts.entry_bytes, facts.memory) * partial.sent / partial.groups))
-		return;
+	{
+		/* with hash tables in the caches, sorts may lose if they write runs or aggregates read texts or numerics */
+		if (partial.may_spill || reads_varlena_values(hashed))
+			return;
+		margin += MARGIN_CACHED;
+	}
 	facts.quiet = partial.needs_disk;
 	partial.sort_us -= partial.cached_us;
 	partial.sort_us -= reading_saves_us(hashed->subpath, partial.sort_us);
 	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,
-							&peer))
+							margin, &peer))
 		return;
 	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
 							   grouping->most_groups, &peer);

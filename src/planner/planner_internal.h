@@ -252,6 +252,7 @@ typedef struct PartialGroups
 	double		sort_us;		/* each participant's sort */
 	double		cached_us;		/* SortCost.cached_us of it */
 	bool		needs_disk;		/* SortCost.needs_disk of it */
+	bool		may_spill;		/* with UNEQUAL_SHARE of the rows a participant would write runs */
 	double		group_us;		/* each participant's groups */
 	SortCost	merge;			/* of the partial groups */
 	double		final_us;		/* to combine them */
