@@ -157,7 +157,7 @@ file_open(SharedSort *shared, const char *kind, int number, bool may_miss)
 	return Max(file, 0);
 }
 
-static pg_noreturn void
+pg_noreturn static void
 file_is_short(File file)
 {
 	ereport(ERROR,
