@@ -128,8 +128,9 @@ DECLARE
 	plan jsonb;
 BEGIN
 	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN jsonb_path_query_array(plan,
-		'strict $.** ? (@."Custom Plan Provider" == "GpuSort")."Sort Key"');
+	-- 19 sorts the inner side of a semijoin once where others sort it twice
+	RETURN (SELECT jsonb_agg(DISTINCT keys) FROM jsonb_path_query(plan,
+		'strict $.** ? (@."Custom Plan Provider" == "GpuSort")."Sort Key"') keys);
 END $$;
 CREATE TABLE carried (n int GENERATED ALWAYS AS IDENTITY, q text);
 INSERT INTO carried (q) VALUES
