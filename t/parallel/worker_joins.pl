@@ -184,11 +184,12 @@ joins_like('SET enable_material = off;',
 my $groups = 'SELECT f.k, count(*) FROM many m JOIN few f ON m.k = f.k GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 5';
 is($node->safe_psql('postgres', $groups), $node->safe_psql('postgres', "SET gpusort.enable = off; $groups"),
 	'groups above');
-my $analyzed = $node->safe_psql('postgres',
-	"SET track_io_timing = on; EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF) @{[digest($inner)]}");
-like($analyzed, qr/\(GpuSort Join\) \(actual rows=\d+(\.\d+)? loops=3\)/, 'EXPLAIN ANALYZE: each process joins');
-like($analyzed, qr/Worker 0:/, 'EXPLAIN ANALYZE: figures of workers');
-like($analyzed, qr/GpuSort Shared.*Worker 1:  Sort Method: cpu/s, 'EXPLAIN ANALYZE: the sorts of the workers');
+# A worker that starts late may have no rows to sort, so the leader leaves them to whichever worker comes first.
+my $analyzed = $node->safe_psql('postgres', 'SET parallel_leader_participation = off; SET track_io_timing = on; '
+	  . "EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF) @{[digest($inner)]}");
+like($analyzed, qr/\(GpuSort Join\) \(actual rows=\d+(\.\d+)? loops=2\)/, 'EXPLAIN ANALYZE: each worker joins');
+like($analyzed, qr/Worker 0:  actual rows/, 'EXPLAIN ANALYZE: figures of workers');
+like($analyzed, qr/GpuSort Shared.*Worker [01]:  Sort Method: cpu/s, 'EXPLAIN ANALYZE: the sorts of the workers');
 like($analyzed, qr/temp read=\d+ written=\d+/, 'EXPLAIN ANALYZE: temporary files');
 like($analyzed, qr/GpuSort Shared.*I\/O Timings:.* temp read=\d+\.\d+ write=\d+\.\d+/s, 'EXPLAIN ANALYZE: their time');
 
