@@ -137,11 +137,19 @@ SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT n, count(*), sum(v) 
 -- rows of texts and numerics are sorted where the hash tables exceed the CPU's caches
 SET parallel_tuple_cost = 0.05;
 CREATE TABLE parts_many AS SELECT 'group ' || mix(i) % 12000 AS s, mix(i) % 20 || ' few' AS few,
-	'group ' || mix(i) % 24000 AS many, i % 70 AS k, (i % 1000)::numeric / 8 AS d FROM generate_series(1, 200000) i;
+	'group ' || mix(i) % 24000 AS many, (mix(i * 7) % 24000)::int AS number, i % 70 AS k, (i % 1000)::numeric / 8 AS d
+	FROM generate_series(1, 200000) i;
 ANALYZE parts_many;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT s, count(*), sum(d), max(k) FROM parts_many GROUP BY s',
 	'SELECT few, count(*), sum(d) FROM parts_many GROUP BY few']) q,
 	LATERAL check_sort(q || ' ORDER BY 1') r;
+-- the leader groups where workers would serialize the transition values of many groups of few rows
+SET parallel_tuple_cost = 0.01;
+SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT number, sum(d) FROM parts_many GROUP BY number',
+	'SELECT number, avg(d), count(*) FROM parts_many GROUP BY number HAVING count(*) > 8',
+	'SELECT number, max(k) FROM parts_many GROUP BY number', 'SELECT k, sum(d) FROM parts_many GROUP BY k']) q,
+	LATERAL check_sort(q || ' ORDER BY 1') r;
+SET parallel_tuple_cost = 0.05;
 -- few groups are sorted where no values of varying length are aggregated, and the sorts stay in memory, also of a
 -- process that has more rows than the others
 SELECT who_combines('SELECT few, count(*), sum(k) FROM parts_many GROUP BY few');

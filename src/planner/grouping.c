@@ -14,7 +14,7 @@
  * A peer is one of three:
  *
  * - a hash table that one process fills with the input's rows,
- * - a hash table in each worker, whose rows the workers may sort instead,
+ * - a hash table in each worker, whose rows the workers may sort instead, or the leader,
  * - a group, Unique or window above a Sort of the input in one process, or an aggregate of all
  *	 rows that sorts.  The Sort is replaced where it is, or put below the aggregate, so only a
  *	 parallel sort or partial groups are added.
@@ -152,45 +152,34 @@ static void
 offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 {
 	PlannerInfo *root = grouping->root;
-	RelOptInfo *rel = grouping->rel;
 	List	   *having = (List *) extra->havingQual;
-	List	   *clause = compat_group_clause(root);
 	bool		aggregates = root->parse->hasAggs;
 	SortOffer	sort = {.groups = aggregates ? 0 : grouping->groups};
 	GroupFacts	facts;
 	double		group_us = transition_us(grouping);
 	Peer		peer;
-	Path	   *input;
-	Path	   *path;
 
 	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
 		return;
-	sort.any_order = aggregates && aggregates_take_any_order(rel->reltarget->exprs, having);
+	sort.any_order = aggregates && aggregates_take_any_order(grouping->rel->reltarget->exprs, having);
 	/* aggregates that sort take the order from the sort, too */
 	sort.pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), aggregate_order(grouping, extra, 0));
 	if (!find_sort_and_peer(grouping, &sort, &peer))
 	{
 		if (aggregates)
-			offer_sorted_partial_groups(grouping, extra, sort.any_order);
+			offer_sorts_for_hash_in_workers(grouping, extra, sort.any_order);
 		return;
 	}
 	if (aggregates)
 	{
 		group_facts(grouping, &facts);
-		count_keys(clause, grouping->path->pathtarget, &facts);
+		count_keys(compat_group_clause(root), grouping->path->pathtarget, &facts);
 		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
 		if (offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
 			return;
 	}
-	if (!sort_is_faster(grouping, &sort, group_us, &peer))
-		return;
-	input = sort_offer_path(root, rel, &sort, &peer);
-	if (aggregates)
-		path = (Path *) create_agg_path(root, rel, input, rel->reltarget, AGG_SORTED, AGGSPLIT_SIMPLE, clause,
-										having, &grouping->costs, grouping->most_groups);
-	else
-		path = (Path *) create_group_path(root, rel, input, clause, having, grouping->most_groups);
-	add_above(grouping, path, input, &peer, group_us);
+	if (sort_is_faster(grouping, &sort, group_us, &peer))
+		add_sorted_groups(grouping, having, &sort, group_us, &peer);
 }
 
 /*

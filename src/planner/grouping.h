@@ -45,6 +45,9 @@ typedef struct Grouping
 extern double groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate,
 								double *possible);
 
+/* Is the target's column of this number one of the clause's columns? */
+extern bool is_group_column(List *clause, const PathTarget *target, int column);
+
 /* Sets the facts about the key columns: those of a clause that refers to the target. */
 extern void count_keys(List *clause, const PathTarget *target, GroupFacts *facts);
 
@@ -70,6 +73,9 @@ extern double sets_us(const Grouping *grouping, List *rollups);
  */
 extern double reading_saves_us(const Path *path, double sort_us);
 
+/* Finds our sort below the grouping.  replaces: it would take the place of a Sort of PostgreSQL's plan. */
+extern bool find_sort_below(const Grouping *grouping, bool replaces, SortOffer *sort);
+
 /* Finds our sort below the grouping, and its peer. */
 extern bool find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer);
 
@@ -77,7 +83,7 @@ extern bool find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *
  * Is a path of ours faster than the peer, by the margin?  own_us: its time above its input.  If
  * it is, the margin is in the peer's cost, too.
  */
-extern bool is_faster(const Grouping *grouping, double our_input_us, double own_us, Peer *peer);
+extern bool is_faster(const Grouping *grouping, double our_input_us, double own_us, double their_input_us, Peer *peer);
 
 /*
  * Is our sort below the grouping faster than the peer?  group_us: predicted time of the
@@ -93,6 +99,10 @@ extern void add_grouping_path(const Grouping *grouping, Path *path);
 
 /* Adds a path that returns rows while it reads its input, with the cost of its input and of this time. */
 extern void add_above(const Grouping *grouping, Path *path, const Path *input, const Peer *peer, double group_us);
+
+/* Adds groups above our sort.  group_us: predicted time of the grouping. */
+extern void add_sorted_groups(const Grouping *grouping, List *having, const SortOffer *sort, double group_us,
+							  const Peer *peer);
 
 /* Adds a Unique of these leading columns; replace_unique() lets our sort take its place. */
 extern void add_unique_path(const Grouping *grouping, const SortOffer *sort, int columns, const Peer *peer);
@@ -113,8 +123,11 @@ extern void offer_unique_in_workers(const Grouping *grouping, List *pathkeys, in
 extern bool offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, GroupFacts facts,
 								 double group_us, const SortOffer *sort, Peer peer);
 
-/* Partial groups of sorted rows in workers, in place of PostgreSQL's hash table in each. */
-extern void offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order);
+/*
+ * In place of PostgreSQL's hash table of partial groups in each worker: our sort, whose rows the leader groups; or
+ * partial groups of sorted rows.
+ */
+extern void offer_sorts_for_hash_in_workers(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order);
 
 /* ------------------------------------------------------------------------
  * GROUPING SETS (grouping_sets.c)

@@ -87,6 +87,14 @@ groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, doubl
 	return groups > 0 ? Min(estimate, groups) : estimate;
 }
 
+bool
+is_group_column(List *clause, const PathTarget *target, int column)
+{
+	Index		ref = get_pathtarget_sortgroupref(target, column);
+
+	return ref != 0 && get_sortgroupref_clause_noerr(ref, clause) != NULL;
+}
+
 void
 count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
 {
@@ -95,9 +103,7 @@ count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
 	facts->keys = list_length(clause);
 	foreach(lc, target->exprs)
 	{
-		Index		ref = get_pathtarget_sortgroupref(target, foreach_current_index(lc));
-
-		if (ref != 0 && get_sortgroupref_clause_noerr(ref, clause) != NULL && type_is_varlena(exprType(lfirst(lc))))
+		if (type_is_varlena(exprType(lfirst(lc))) && is_group_column(clause, target, foreach_current_index(lc)))
 			facts->varlena_keys++;
 	}
 }
@@ -264,36 +270,44 @@ reading_saves_us(const Path *path, double sort_us)
 }
 
 bool
-find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
+find_sort_below(const Grouping *grouping, bool replaces, SortOffer *sort)
 {
-	Grouping	quiet = *grouping;
 	double		saved_us;
 
 	if (pathkeys_contained_in(sort->pathkeys, grouping->input->pathkeys) ||
-		!find_peer(grouping, peer) ||
 		!find_sort(grouping->root, grouping->rel, grouping->input_rel, grouping->input, sort) ||
-		(!peer->sort && !sort_files_allowed(sort)))
+		(!replaces && !sort_files_allowed(sort)))
 		return false;
-	/* runs that may wait for a disk are compared with a table on a quiet machine */
-	quiet.quiet = true;
-	if (sort->time.needs_disk)
-		(void) find_peer(&quiet, peer);
-	if (!peer->sort)
+	if (!replaces)
 		count_cached_runs(sort);
 	sort->time.sort_us += sort->time.group_us;
 	saved_us = reading_saves_us(sort->input, sort->time.sort_us);
 	sort->own_us += sort->time.group_us - saved_us;
 	/* a Sort that is replaced where it is reads by page, too */
-	if (!peer->sort)
+	if (!replaces)
 		sort->time.sort_us -= saved_us;
 	return true;
 }
 
 bool
-is_faster(const Grouping *grouping, double our_input_us, double own_us, Peer *peer)
+find_sort_and_peer(const Grouping *grouping, SortOffer *sort, Peer *peer)
+{
+	Grouping	quiet = *grouping;
+
+	if (!find_peer(grouping, peer) || !find_sort_below(grouping, peer->sort, sort))
+		return false;
+	/* runs that may wait for a disk are compared with a table on a quiet machine */
+	quiet.quiet = true;
+	if (sort->time.needs_disk)
+		(void) find_peer(&quiet, peer);
+	return true;
+}
+
+bool
+is_faster(const Grouping *grouping, double our_input_us, double own_us, double their_input_us, Peer *peer)
 {
 	double		ours = our_input_us + grouping->margin * own_us;
-	double		theirs = us_of_cost(grouping->input->total_cost) + peer->us;
+	double		theirs = their_input_us + peer->us;
 
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: %s: %.1f ms above our sort, %.1f ms else: %s", grouping->name, ours / 1000,
@@ -310,7 +324,7 @@ sort_is_faster(const Grouping *grouping, const SortOffer *sort, double group_us,
 	/* PostgreSQL's Sort is replaced where it is */
 	if (peer->sort)
 		return sort->parallel;
-	return is_faster(grouping, sort->input_us, sort->own_us + group_us, peer);
+	return is_faster(grouping, sort->input_us, sort->own_us + group_us, us_of_cost(grouping->input->total_cost), peer);
 }
 
 bool
@@ -333,6 +347,22 @@ add_above(const Grouping *grouping, Path *path, const Path *input, const Peer *p
 	path->startup_cost = input->startup_cost;
 	path->total_cost = input->total_cost + peer_cost(peer, group_us);
 	add_grouping_path(grouping, path);
+}
+
+void
+add_sorted_groups(const Grouping *grouping, List *having, const SortOffer *sort, double group_us, const Peer *peer)
+{
+	PlannerInfo *root = grouping->root;
+	List	   *clause = compat_group_clause(root);
+	Path	   *input = sort_offer_path(root, grouping->rel, sort, peer);
+	Path	   *path;
+
+	if (root->parse->hasAggs)
+		path = (Path *) create_agg_path(root, grouping->rel, input, grouping->rel->reltarget, AGG_SORTED,
+										AGGSPLIT_SIMPLE, clause, having, &grouping->costs, grouping->most_groups);
+	else
+		path = (Path *) create_group_path(root, grouping->rel, input, clause, having, grouping->most_groups);
+	add_above(grouping, path, input, peer, group_us);
 }
 
 void

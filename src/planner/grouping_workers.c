@@ -1,7 +1,8 @@
 /*
  * grouping_workers.c
  *	  DISTINCT and GROUP BY in the workers of a parallel plan: sorts, and groups of sorted rows, which take the place
- *	  of groups in the leader, or of PostgreSQL's hash table in each worker.
+ *	  of groups in the leader, or of PostgreSQL's hash table in each worker; and groups in the leader, where workers
+ *	  would save less time than the leader needs to combine their groups.
  */
 #include "postgres.h"
 
@@ -15,6 +16,15 @@
 
 /* Further margin if these hash tables stay in the CPU's caches and the sorts move rows. */
 #define MARGIN_CACHED	0.3
+
+/* Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows. */
+#define LEADER_MOST		0.8
+
+/*
+ * Time of a row for a transition value of type internal, for which PostgreSQL counts one operator: the sum of a
+ * numeric takes 48 ns more than that of a float8.
+ */
+#define INTERNAL_ROW_NS 40.0
 
 /* The hash table of each worker with which the path begins, if our workers may sort instead; otherwise NULL. */
 static const AggPath *
@@ -65,10 +75,8 @@ reads_varlena_values(const AggPath *hashed)
 	}
 	foreach(lc, target->exprs)
 	{
-		Index		ref = get_pathtarget_sortgroupref(target, foreach_current_index(lc));
-
 		if (type_is_varlena(exprType(lfirst(lc))) &&
-			(ref == 0 || get_sortgroupref_clause_noerr(ref, hashed->groupClause) == NULL))
+			!is_group_column(hashed->groupClause, target, foreach_current_index(lc)))
 			return true;
 	}
 	return false;
@@ -133,7 +141,7 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 							 sort->any_order, &partial))
 		return false;
 	partial.sort_us -= reading_saves_us(partial.input, partial.sort_us);
-	own_us = partial.sort_us + partial.group_us + partial.merge.sort_us + partial.merge.rows_us + partial.final_us;
+	own_us = partial_groups_us(&partial) - partial.input_us;
 	leader_us = sort->own_us + (peer.sort ? 0 : sort->time.cached_us) + group_us;
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: GROUP BY: %.1f ms with partial groups in %d workers, %.1f ms without",
@@ -144,46 +152,116 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 	if (!peer.sort)
 	{
 		partial.sort_us -= partial.cached_us;
-		if (!is_faster(grouping, partial.input_us, own_us - partial.cached_us, &peer))
+		if (!is_faster(grouping, partial.input_us, own_us - partial.cached_us,
+					   us_of_cost(grouping->input->total_cost), &peer))
 			return false;
 	}
 	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
-							   grouping->most_groups, &peer);
+							   grouping->most_groups, &peer, &peer);
 	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
 	return true;
 }
 
-void
-offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
+/* Takes what the sorts save beside hash tables off their time: runs in the cache, and reading by page. */
+static void
+count_savings(PartialGroups *partial)
+{
+	partial->sort_us -= partial->cached_us;
+	partial->sort_us -= reading_saves_us(partial->input, partial->sort_us);
+}
+
+/*
+ * Offers our sort, whose rows the leader groups, in place of PostgreSQL's hash tables in the workers and of what
+ * combines their groups.  Many groups of few rows, whose transition values are serialized, are combined in more time
+ * than the workers save.
+ *
+ * They must be faster than the hash tables if there are as few groups as may be, and than partial groups of sorted rows
+ * if there are as many.  False if they are not.  partial: such partial groups, as few as may be.
+ */
+static bool
+offer_groups_in_leader(Grouping grouping, const GroupPathExtraData *extra, const AggPath *hashed, GroupFacts facts,
+					   const PartialGroups *partial, bool any_order)
+{
+	SortOffer	sort = {.pathkeys = grouping.root->group_pathkeys,.any_order = any_order};
+	double		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping.costs);
+	GroupFacts	most = facts;
+	PartialGroups many;
+	double		rows_us = facts.rows * internal_states(grouping.root) * INTERNAL_ROW_NS / 1000;
+	double		rows_in_workers_us = rows_us / sort_abreast(partial->participants);
+	double		leader_us;
+	double		workers_us;
+	Peer		peer = {.own = grouping.path->total_cost - hashed->subpath->total_cost};
+
+	most.groups = grouping.possible_groups;
+	if (!find_sort_below(&grouping, false, &sort) ||
+		!find_partial_groups(grouping.root, grouping.rel, extra, &most, partial->input, any_order, &many))
+		return false;
+	count_savings(&many);
+	/* PostgreSQL does not divide the costs of pages between workers */
+	many.input_us = Min(many.input_us, us_of_cost(grouping.input->total_cost));
+	leader_us = sort.own_us + group_us + rows_us;
+	workers_us = partial_groups_us(&many) + rows_in_workers_us;
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: GROUP BY: %.1f ms above our sort, %.1f ms with partial groups in %d workers",
+							 (sort.input_us + leader_us) / 1000, workers_us / 1000, partial->input->parallel_workers)));
+	if (sort.input_us + leader_us > LEADER_MOST * workers_us)
+		return false;
+	facts.quiet = sort.time.needs_disk;
+	peer.us = hash_in_workers_us(facts, hashed->subpath, &extra->agg_partial_costs) + rows_in_workers_us +
+		combining_us(partial);
+	grouping.margin += MARGIN_WORKERS;
+	if (!is_faster(&grouping, sort.input_us, leader_us, many.input_us, &peer) ||
+		sort.input->total_cost + peer_cost(&peer, leader_us) >= grouping.path->total_cost)
+		return false;
+	add_sorted_groups(&grouping, (List *) extra->havingQual, &sort, group_us + rows_us, &peer);
+	return true;
+}
+
+/* Offers partial groups of sorted rows in place of PostgreSQL's hash tables. */
+static void
+offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, const AggPath *hashed,
+							const GroupFacts *facts, PartialGroups *partial)
 {
 	PlannerInfo *root = grouping->root;
+	double		margin = MARGIN_WORKERS;
+	Peer		peer;
+	Peer		combines;
+	Path	   *path;
+
+	if (!partial->share.keys_only &&
+		!hash_exceeds_caches(Min(partial->groups * facts->entry_bytes, facts->memory) * partial->participants))
+	{
+		/* with hash tables in the caches, sorts may lose if they write runs or aggregates read texts or numerics */
+		if (partial_sorts_may_spill(partial) || reads_varlena_values(hashed))
+			return;
+		margin += MARGIN_CACHED;
+	}
+	if (!workers_are_faster(grouping, hashed, facts, partial->sort_us + partial->group_us, &extra->agg_partial_costs,
+							margin, &peer))
+		return;
+	/* groups of either kind are combined in the same time */
+	combines.own = Max(0, grouping->path->total_cost - hashed->path.total_cost - parallel_setup_cost);
+	combines.us = combining_us(partial);
+	path = partial_groups_path(root, grouping->rel, extra, partial, compat_group_clause(root), grouping->most_groups,
+							   &peer, &combines);
+	add_above(grouping, path, ((AggPath *) path)->subpath, &combines, partial->final_us);
+}
+
+void
+offer_sorts_for_hash_in_workers(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
+{
 	const AggPath *hashed = hashed_in_workers(grouping);
 	PartialGroups partial;
 	GroupFacts	facts;
-	Peer		peer = {0};
-	double		margin = MARGIN_WORKERS;
-	Path	   *path;
 
 	if (hashed == NULL)
 		return;
 	worker_facts(grouping, hashed, &facts);
-	if (!find_partial_groups(root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial))
+	if (!find_partial_groups(grouping->root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial))
 		return;
-	if (!partial.keys_only &&
-		!hash_exceeds_caches(Min(partial.groups * facts.entry_bytes, facts.memory) * partial.sent / partial.groups))
-	{
-		/* with hash tables in the caches, sorts may lose if they write runs or aggregates read texts or numerics */
-		if (partial.may_spill || reads_varlena_values(hashed))
-			return;
-		margin += MARGIN_CACHED;
-	}
+	count_savings(&partial);
+	if (offer_groups_in_leader(*grouping, extra, hashed, facts, &partial, any_order))
+		return;
 	facts.quiet = partial.needs_disk;
-	partial.sort_us -= partial.cached_us;
-	partial.sort_us -= reading_saves_us(hashed->subpath, partial.sort_us);
-	if (!workers_are_faster(grouping, hashed, &facts, partial.sort_us + partial.group_us, &extra->agg_partial_costs,
-							margin, &peer))
-		return;
-	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
-							   grouping->most_groups, &peer);
-	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
+	offer_sorted_partial_groups(grouping, extra, hashed, &facts, &partial);
 }

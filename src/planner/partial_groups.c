@@ -55,21 +55,19 @@ find_partial_rel(PlannerInfo *root, const RelOptInfo *rel, const GroupPathExtraD
 	return NULL;
 }
 
-/* Time for the serialized transition values of a group. */
-static double
-serialized_ns(const PlannerInfo *root)
+int
+internal_states(const PlannerInfo *root)
 {
-	double		ns = 0;
+	int			n = 0;
 	ListCell   *lc;
 
 	foreach(lc, root->aggtransinfos)
 	{
 		const AggTransInfo *trans = lfirst(lc);
 
-		if (trans->aggtranstype == INTERNALOID)
-			ns += SERIALIZED_NS;
+		n += trans->aggtranstype == INTERNALOID;
 	}
-	return ns;
+	return n;
 }
 
 double
@@ -128,7 +126,6 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	double		share = shares.rows / shares.n;
 	SortCostFacts facts;
 	SortCost	sort;
-	SortCost	unequal;
 
 	memset(offer, 0, sizeof(*offer));
 	offer->rel = find_partial_rel(root, rel, extra);
@@ -136,18 +133,16 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 		!sort_path_facts(root, input, root->group_pathkeys, any_order, &facts))
 		return false;
 	offer->input = input;
+	offer->participants = shares.n;
 	offer->groups = groups_of_share(groups, &shares);
 	offer->input_us = setup_us(workers) + us_of_cost(input->total_cost) * shares_on_cpus(workers, 0);
-	offer->keys_only = facts.keys_only;
 
 	facts.rows = share;
+	offer->share = facts;
 	sort_cost_participant(&facts, shares.n, &sort);
 	offer->sort_us = (sort.sort_us + sort.rows_us + sort.group_us) * shares.oversubscription;
 	offer->cached_us = sort.cached_us * shares.oversubscription;
 	offer->needs_disk = sort.needs_disk;
-	facts.rows = share * UNEQUAL_SHARE;
-	sort_cost_participant(&facts, shares.n, &unequal);
-	offer->may_spill = unequal.spills;
 	offer->group_us = grouping_us(*groups, share, offer->groups, &extra->agg_partial_costs) * shares.oversubscription;
 
 	facts.rows = offer->sent = offer->groups * shares.n;
@@ -157,8 +152,19 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	facts.keys_only = false;
 	sort_cost_parallel(&facts, workers, &offer->merge);
 	offer->final_us = grouping_us(*groups, facts.rows, groups->groups, &extra->agg_final_costs) +
-		facts.rows * serialized_ns(root) / 1000;
+		facts.rows * internal_states(root) * SERIALIZED_NS / 1000;
 	return true;
+}
+
+bool
+partial_sorts_may_spill(const PartialGroups *offer)
+{
+	SortCostFacts unequal = offer->share;
+	SortCost	sort;
+
+	unequal.rows *= UNEQUAL_SHARE;
+	sort_cost_participant(&unequal, offer->participants, &sort);
+	return sort.spills;
 }
 
 /* Adds the cost of a time to the input's. */
@@ -185,7 +191,7 @@ gather_groups(PlannerInfo *root, const PartialGroups *offer, Path *below, const 
 
 Path *
 partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const PartialGroups *offer,
-					List *clause, double groups, const Peer *peer)
+					List *clause, double groups, const Peer *peer, const Peer *combines)
 {
 	Path	   *sorted = (Path *) create_sort_path(root, offer->rel, offer->input, root->group_pathkeys, -1);
 	Path	   *grouped;
@@ -197,11 +203,11 @@ partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 									   AGGSPLIT_INITIAL_SERIAL, clause, NIL, &extra->agg_partial_costs, offer->groups);
 	set_cost(grouped, sorted, peer, 0, offer->group_us);
 	again = (Path *) create_sort_path(root, offer->rel, grouped, root->group_pathkeys, -1);
-	set_cost(again, grouped, peer, offer->merge.sort_us, 0);
-	merged = gather_groups(root, offer, again, peer);
+	set_cost(again, grouped, combines, offer->merge.sort_us, 0);
+	merged = gather_groups(root, offer, again, combines);
 	/* without an exchange the Sort of sorted rows is of no use */
 	if (!exchange_pays(grouped->total_cost, merged->rows, offer->input->parallel_workers, 0))
-		merged = gather_groups(root, offer, grouped, peer);
+		merged = gather_groups(root, offer, grouped, combines);
 	return (Path *) create_agg_path(root, rel, merged, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
 									(List *) extra->havingQual, &extra->agg_final_costs, groups);
 }

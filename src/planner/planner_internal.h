@@ -243,16 +243,16 @@ typedef struct PartialGroups
 {
 	RelOptInfo *rel;			/* PostgreSQL's relation of partial groups */
 	Path	   *input;			/* a partial path */
+	int			participants;
+	SortCostFacts share;		/* the sort of a participant's rows */
 	double		groups;			/* expected in each participant */
 	double		sent;			/* of all participants */
-	bool		keys_only;		/* the sorts of the rows need no rows */
 
 	/* predicted times */
 	double		input_us;		/* to read the input, with starting workers */
 	double		sort_us;		/* each participant's sort */
 	double		cached_us;		/* SortCost.cached_us of it */
 	bool		needs_disk;		/* SortCost.needs_disk of it */
-	bool		may_spill;		/* with UNEQUAL_SHARE of the rows a participant would write runs */
 	double		group_us;		/* each participant's groups */
 	SortCost	merge;			/* of the partial groups */
 	double		final_us;		/* to combine them */
@@ -271,9 +271,32 @@ extern double hash_in_workers_us(GroupFacts facts, const Path *input, const AggC
 extern bool find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
 								const GroupFacts *groups, Path *input, bool any_order, PartialGroups *offer);
 
-/* The path of all steps.  The caller sets the cost of the last one, the combined groups. */
+/* Predicted time to merge and combine the partial groups, and of all steps. */
+static inline double
+combining_us(const PartialGroups *offer)
+{
+	return offer->merge.sort_us + offer->merge.rows_us + offer->final_us;
+}
+
+static inline double
+partial_groups_us(const PartialGroups *offer)
+{
+	return offer->input_us + offer->sort_us + offer->group_us + combining_us(offer);
+}
+
+/* Number of the query's transition values of type internal, which workers serialize. */
+extern int	internal_states(const PlannerInfo *root);
+
+/* May a participant with more rows than the mean write runs? */
+extern bool partial_sorts_may_spill(const PartialGroups *offer);
+
+/*
+ * The path of all steps.  The caller sets the cost of the last one, the combined groups.  peer: of the participants'
+ * sorts and groups; combines: of what follows.
+ */
 extern Path *partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
-								 const PartialGroups *offer, List *clause, double groups, const Peer *peer);
+								 const PartialGroups *offer, List *clause, double groups, const Peer *peer,
+								 const Peer *combines);
 
 /* ------------------------------------------------------------------------
  * Replacements in finished plans
