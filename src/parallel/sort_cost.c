@@ -92,7 +92,9 @@
 #define SEND_BYTE_NS			0.2 /* a byte of it */
 #define STREAM_NS				4.0 /* return a row from the device */
 #define STREAM_BYTE_NS			0.12	/* a byte of it */
-#define RESOLVE_NS				5.0 /* compare a row's key with the next */
+#define RESOLVE_NS				16.0	/* compare a row's key with the next: 5 in a
+										 * serial sort, 11 more for rows that processes
+										 * have sent */
 #define CHECK_GROUP_NS			10.0	/* check key and group of a row
 										 * without duplicates */
 #define COMPARE_COLUMN_NS		15.0	/* read a column and compare it with the
