@@ -143,12 +143,15 @@ ANALYZE parts_many;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT s, count(*), sum(d), max(k) FROM parts_many GROUP BY s',
 	'SELECT few, count(*), sum(d) FROM parts_many GROUP BY few']) q,
 	LATERAL check_sort(q || ' ORDER BY 1') r;
--- the leader groups where workers would serialize the transition values of many groups of few rows
+-- the leader groups where workers would serialize the transition values of many groups of few rows; not if statistics
+-- do not tell how many groups there are
 SET parallel_tuple_cost = 0.01;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT number, sum(d) FROM parts_many GROUP BY number',
 	'SELECT number, avg(d), count(*) FROM parts_many GROUP BY number HAVING count(*) > 8',
-	'SELECT number, max(k) FROM parts_many GROUP BY number', 'SELECT k, sum(d) FROM parts_many GROUP BY k']) q,
-	LATERAL check_sort(q || ' ORDER BY 1') r;
+	'SELECT number, max(k) FROM parts_many GROUP BY number', 'SELECT k, sum(d) FROM parts_many GROUP BY k',
+	'SELECT length(many), sum(d) FROM parts_many GROUP BY length(many)',
+	'SELECT number, few, sum(d) FROM parts_many GROUP BY number, few']) q,
+	LATERAL check_sort(q || ' ORDER BY 1, 2') r;
 SET parallel_tuple_cost = 0.05;
 -- few groups are sorted where no values of varying length are aggregated, and the sorts stay in memory, also of a
 -- process that has more rows than the others

@@ -167,7 +167,7 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	if (!find_sort_and_peer(grouping, &sort, &peer))
 	{
 		if (aggregates)
-			offer_sorts_for_hash_in_workers(grouping, extra, sort.any_order);
+			offer_sorts_for_groups_in_workers(grouping, extra, sort.any_order);
 		return;
 	}
 	if (aggregates)

@@ -124,10 +124,11 @@ extern bool offer_partial_groups(const Grouping *grouping, const GroupPathExtraD
 								 double group_us, const SortOffer *sort, Peer peer);
 
 /*
- * In place of PostgreSQL's hash table of partial groups in each worker: our sort, whose rows the leader groups; or
- * partial groups of sorted rows.
+ * In place of PostgreSQL's partial groups in each worker: our sort, whose rows the leader groups; in place of hash
+ * tables also partial groups of sorted rows.
  */
-extern void offer_sorts_for_hash_in_workers(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order);
+extern void offer_sorts_for_groups_in_workers(const Grouping *grouping, const GroupPathExtraData *extra,
+											  bool any_order);
 
 /* ------------------------------------------------------------------------
  * GROUPING SETS (grouping_sets.c)

@@ -81,7 +81,7 @@ groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, doubl
 		if (list_length(exprs) > 1)
 			groups = Max(groups, Min(values, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL)));
 	}
-	estimate = Min(estimate, most);
+	estimate = Max(1, Min(estimate, most));
 	if (possible != NULL)
 		*possible = estimate;
 	return groups > 0 ? Min(estimate, groups) : estimate;

@@ -1,8 +1,8 @@
 /*
  * grouping_workers.c
  *	  DISTINCT and GROUP BY in the workers of a parallel plan: sorts, and groups of sorted rows, which take the place
- *	  of groups in the leader, or of PostgreSQL's hash table in each worker; and groups in the leader, where workers
- *	  would save less time than the leader needs to combine their groups.
+ *	  of groups in the leader, or of PostgreSQL's hash table in each worker; and groups in the leader, where
+ *	  groups in workers are hardly fewer than rows.
  */
 #include "postgres.h"
 
@@ -10,6 +10,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/tlist.h"
 #include "planner/grouping.h"
+#include "utils/selfuncs.h"
 
 /* How much faster than a hash table in each worker sorts in the workers must be, beside the margin for one process. */
 #define MARGIN_WORKERS	0.2
@@ -17,50 +18,66 @@
 /* Further margin if these hash tables stay in the CPU's caches and the sorts move rows. */
 #define MARGIN_CACHED	0.3
 
-/* Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows. */
+/*
+ * Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows, and these
+ * must have at most so many rows on average.
+ */
 #define LEADER_MOST		0.8
+#define LEADER_ROWS		10
 
 /*
- * Time of a row for a transition value of type internal, for which PostgreSQL counts one operator: the sum of a
- * numeric takes 48 ns more than that of a float8.
+ * Time of a row for a transition value of type internal, for which PostgreSQL counts one operator.  The sum of a
+ * numeric takes 48 ns more than that of a float8; others take less.
  */
 #define INTERNAL_ROW_NS 40.0
 
-/* The hash table of each worker with which the path begins, if our workers may sort instead; otherwise NULL. */
-static const AggPath *
-hashed_in_workers(const Grouping *grouping)
+/* PostgreSQL's partial groups in each worker, with which a path begins. */
+typedef struct WorkerGroups
+{
+	const AggPath *agg;
+	Path	   *input;			/* below a hash table or Sort of each worker */
+	bool		hashed;
+} WorkerGroups;
+
+/* Finds these, if a Gather of ours may take their place. */
+static bool
+find_groups_in_workers(const Grouping *grouping, WorkerGroups *theirs)
 {
 	const Path *path = grouping->path;
 
 	while (path != NULL && !IsA(path, GatherPath) && !IsA(path, GatherMergePath))
 		path = path_input(path);
 	if (path == NULL || !gather_is_possible(grouping->root, grouping->rel, grouping->input_rel, grouping->input))
-		return NULL;
+		return false;
 	path = IsA(path, GatherPath) ? ((const GatherPath *) path)->subpath : ((const GatherMergePath *) path)->subpath;
 	while (path != NULL && !IsA(path, AggPath))
 		path = path_input(path);
-	if (path == NULL || ((const AggPath *) path)->aggstrategy != AGG_HASHED ||
-		((const AggPath *) path)->subpath->parent != grouping->input_rel)
-		return NULL;
-	return (const AggPath *) path;
+	if (path == NULL)
+		return false;
+	theirs->agg = (const AggPath *) path;
+	theirs->input = theirs->agg->subpath;
+	theirs->hashed = theirs->agg->aggstrategy == AGG_HASHED;
+	if (!theirs->hashed && IsA(theirs->input, SortPath))
+		theirs->input = ((SortPath *) theirs->input)->subpath;
+	return (theirs->hashed || theirs->input != theirs->agg->subpath) && theirs->input->parent == grouping->input_rel;
 }
 
-/* The facts of a hash table in each worker: all rows and groups. */
+/* The facts of these groups: all rows and groups. */
 static void
-worker_facts(const Grouping *grouping, const AggPath *hashed, GroupFacts *facts)
+worker_facts(const Grouping *grouping, const WorkerGroups *theirs, GroupFacts *facts)
 {
 	group_facts(grouping, facts);
-	count_keys(hashed->groupClause, hashed->path.pathtarget, facts);
+	count_keys(theirs->agg->groupClause, theirs->agg->path.pathtarget, facts);
 }
 
 /* Do aggregates read values of varying length, or has the input of the hash tables such columns besides the group's? */
 static bool
-reads_varlena_values(const AggPath *hashed)
+reads_varlena_values(const WorkerGroups *theirs)
 {
-	const PathTarget *target = hashed->subpath->pathtarget;
+	const PathTarget *target = theirs->input->pathtarget;
 	ListCell   *lc;
 
-	foreach(lc, hashed->path.pathtarget->exprs)
+	foreach(lc, theirs->agg->path.pathtarget->exprs)
 	{
 		const Aggref *aggref = lfirst(lc);
 		ListCell   *arg;
@@ -76,7 +93,7 @@ reads_varlena_values(const AggPath *hashed)
 	foreach(lc, target->exprs)
 	{
 		if (type_is_varlena(exprType(lfirst(lc))) &&
-			!is_group_column(hashed->groupClause, target, foreach_current_index(lc)))
+			!is_group_column(theirs->agg->groupClause, target, foreach_current_index(lc)))
 			return true;
 	}
 	return false;
@@ -87,36 +104,37 @@ reads_varlena_values(const AggPath *hashed)
  * the time of the sorts and of what groups their rows, less what reading by page saves.  If they are, fills the peer.
  */
 static bool
-workers_are_faster(const Grouping *grouping, const AggPath *hashed, const GroupFacts *facts, double own_us,
+workers_are_faster(const Grouping *grouping, const WorkerGroups *theirs, const GroupFacts *facts, double own_us,
 				   const AggClauseCosts *costs, double further_margin, Peer *peer)
 {
 	double		margin = grouping->margin + further_margin;
 
 	peer->sort = false;
-	peer->own = margin * (hashed->path.total_cost - hashed->subpath->total_cost);
-	peer->us = hash_in_workers_us(*facts, hashed->subpath, costs);
+	peer->own = margin * (theirs->agg->path.total_cost - theirs->input->total_cost);
+	peer->us = hash_in_workers_us(*facts, theirs->input, costs);
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: %s: %.1f ms above our sorts in workers, %.1f ms in hash tables",
 							 grouping->name, margin * own_us / 1000, peer->us / 1000)));
-	return margin * own_us < peer->us && temp_files_allowed(hashed->subpath->rows * facts->row_bytes);
+	return margin * own_us < peer->us && temp_files_allowed(theirs->input->rows * facts->row_bytes);
 }
 
 void
 offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
 {
 	static const AggClauseCosts none = {0};
-	const AggPath *hashed = hashed_in_workers(grouping);
 	SortOffer	sort = {.pathkeys = pathkeys,.groups = grouping->groups};
+	WorkerGroups theirs;
 	GroupFacts	facts;
 	Peer		peer;
 
-	if (hashed == NULL || !find_sort_in_workers(grouping->root, hashed->subpath, &sort))
+	if (!find_groups_in_workers(grouping, &theirs) || !theirs.hashed ||
+		!find_sort_in_workers(grouping->root, theirs.input, &sort))
 		return;
-	worker_facts(grouping, hashed, &facts);
+	worker_facts(grouping, &theirs, &facts);
 	facts.quiet = sort.time.needs_disk;
 	count_cached_runs(&sort);
-	sort.time.sort_us -= reading_saves_us(hashed->subpath, sort.time.sort_us);
-	if (!workers_are_faster(grouping, hashed, &facts, sort.time.sort_us + sort.time.rows_us, &none, MARGIN_WORKERS,
+	sort.time.sort_us -= reading_saves_us(theirs.input, sort.time.sort_us);
+	if (!workers_are_faster(grouping, &theirs, &facts, sort.time.sort_us + sort.time.rows_us, &none, MARGIN_WORKERS,
 							&peer))
 		return;
 	add_unique_path(grouping, &sort, columns, &peer);
@@ -171,97 +189,125 @@ count_savings(PartialGroups *partial)
 }
 
 /*
- * Offers our sort, whose rows the leader groups, in place of PostgreSQL's hash tables in the workers and of what
- * combines their groups.  Many groups of few rows, whose transition values are serialized, are combined in more time
- * than the workers save.
- *
- * They must be faster than the hash tables if there are as few groups as may be, and than partial groups of sorted rows
- * if there are as many.  False if they are not.  partial: such partial groups, as few as may be.
+ * Is the number of groups that is expected at least that of a column or expression with statistics?  PostgreSQL assumes
+ * as many values of date_trunc('day', t) as t has.
  */
 static bool
-offer_groups_in_leader(Grouping grouping, const GroupPathExtraData *extra, const AggPath *hashed, GroupFacts facts,
-					   const PartialGroups *partial, bool any_order)
+groups_are_known(const Grouping *grouping)
 {
-	SortOffer	sort = {.pathkeys = grouping.root->group_pathkeys,.any_order = any_order};
-	double		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping.costs);
-	GroupFacts	most = facts;
-	PartialGroups many;
-	double		rows_us = facts.rows * internal_states(grouping.root) * INTERNAL_ROW_NS / 1000;
-	double		rows_in_workers_us = rows_us / sort_abreast(partial->participants);
-	double		leader_us;
-	double		workers_us;
-	Peer		peer = {.own = grouping.path->total_cost - hashed->subpath->total_cost};
+	PlannerInfo *root = grouping->root;
+	ListCell   *lc;
 
-	most.groups = grouping.possible_groups;
-	if (!find_sort_below(&grouping, false, &sort) ||
-		!find_partial_groups(grouping.root, grouping.rel, extra, &most, partial->input, any_order, &many))
+	foreach(lc, get_sortgrouplist_exprs(compat_group_clause(root), grouping->tlist))
+	{
+		VariableStatData var;
+		bool		known;
+
+		examine_variable(root, lfirst(lc), 0, &var);
+		known = HeapTupleIsValid(var.statsTuple) || var.isunique;
+		ReleaseVariableStats(var);
+		if (known && grouping->groups <=
+			estimate_num_groups(root, list_make1(lfirst(lc)), grouping->input->rows, NULL, NULL))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Offers our sort, whose rows the leader groups, in place of PostgreSQL's groups in workers and of what combines them.
+ * Groups of few rows are hardly fewer than rows, and transition values may have to be serialized.
+ *
+ * The groups in the leader must be faster than those of PostgreSQL's plan for the least number of groups, and than
+ * partial groups of sorted rows for the greatest.  least: these partial groups for the least number.  False if the
+ * groups in the leader are not faster.
+ */
+static bool
+offer_groups_in_leader(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
+					   GroupFacts facts, const PartialGroups *least, bool any_order)
+{
+	Grouping	in_leader = *grouping;
+	SortOffer	sort = {.pathkeys = grouping->root->group_pathkeys,.any_order = any_order};
+	double		transitions_us = facts.rows * internal_states(grouping->root) * INTERNAL_ROW_NS / 1000;
+	double		in_workers_us = transitions_us / sort_abreast(least->participants);
+	GroupFacts	most_facts = facts;
+	PartialGroups most;
+	double		group_us;
+	Peer		peer = {0};
+
+	most_facts.groups = grouping->possible_groups;
+	if (most_facts.groups * least->participants * LEADER_ROWS < facts.rows || !groups_are_known(grouping) ||
+		!find_sort_below(grouping, false, &sort) ||
+		!find_partial_groups(grouping->root, grouping->rel, extra, &most_facts, theirs->input, any_order, &most))
 		return false;
-	count_savings(&many);
+	count_savings(&most);
 	/* PostgreSQL does not divide the costs of pages between workers */
-	many.input_us = Min(many.input_us, us_of_cost(grouping.input->total_cost));
-	leader_us = sort.own_us + group_us + rows_us;
-	workers_us = partial_groups_us(&many) + rows_in_workers_us;
+	most.input_us = Min(most.input_us, us_of_cost(grouping->input->total_cost));
+	group_us = grouping_us(facts, facts.rows, most_facts.groups, &grouping->costs) + transitions_us;
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort: GROUP BY: %.1f ms above our sort, %.1f ms with partial groups in %d workers",
-							 (sort.input_us + leader_us) / 1000, workers_us / 1000, partial->input->parallel_workers)));
-	if (sort.input_us + leader_us > LEADER_MOST * workers_us)
+			(errmsg_internal("gpusort: GROUP BY: %.1f ms in the leader, %.1f ms with partial groups in %d workers",
+							 (sort.input_us + sort.own_us + group_us) / 1000,
+							 (partial_groups_us(&most) + in_workers_us) / 1000, theirs->input->parallel_workers)));
+	if (sort.input_us + sort.own_us + group_us > LEADER_MOST * (partial_groups_us(&most) + in_workers_us))
 		return false;
+
 	facts.quiet = sort.time.needs_disk;
-	peer.us = hash_in_workers_us(facts, hashed->subpath, &extra->agg_partial_costs) + rows_in_workers_us +
-		combining_us(partial);
-	grouping.margin += MARGIN_WORKERS;
-	if (!is_faster(&grouping, sort.input_us, leader_us, many.input_us, &peer) ||
-		sort.input->total_cost + peer_cost(&peer, leader_us) >= grouping.path->total_cost)
+	peer.own = grouping->path->total_cost - theirs->input->total_cost;
+	peer.us = in_workers_us + combining_us(least);
+	peer.us += theirs->hashed ? hash_in_workers_us(facts, theirs->input, &extra->agg_partial_costs) :
+		least->sort_us + least->group_us;
+	in_leader.margin += MARGIN_WORKERS;
+	if (sort.input->total_cost + (sort.parallel ? parallel_setup_cost : 0) +
+		in_leader.margin * peer_cost(&peer, sort.own_us + group_us) >= grouping->path->total_cost ||
+		!is_faster(&in_leader, sort.input_us, sort.own_us + group_us, most.input_us, &peer))
 		return false;
-	add_sorted_groups(&grouping, (List *) extra->havingQual, &sort, group_us + rows_us, &peer);
+	add_sorted_groups(&in_leader, (List *) extra->havingQual, &sort, group_us, &peer);
 	return true;
 }
 
 /* Offers partial groups of sorted rows in place of PostgreSQL's hash tables. */
 static void
-offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, const AggPath *hashed,
+offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
 							const GroupFacts *facts, PartialGroups *partial)
 {
-	PlannerInfo *root = grouping->root;
 	double		margin = MARGIN_WORKERS;
 	Peer		peer;
-	Peer		combines;
+	Peer		combines = {0};
 	Path	   *path;
 
 	if (!partial->share.keys_only &&
 		!hash_exceeds_caches(Min(partial->groups * facts->entry_bytes, facts->memory) * partial->participants))
 	{
 		/* with hash tables in the caches, sorts may lose if they write runs or aggregates read texts or numerics */
-		if (partial_sorts_may_spill(partial) || reads_varlena_values(hashed))
+		if (partial_sorts_may_spill(partial) || reads_varlena_values(theirs))
 			return;
 		margin += MARGIN_CACHED;
 	}
-	if (!workers_are_faster(grouping, hashed, facts, partial->sort_us + partial->group_us, &extra->agg_partial_costs,
+	if (!workers_are_faster(grouping, theirs, facts, partial->sort_us + partial->group_us, &extra->agg_partial_costs,
 							margin, &peer))
 		return;
-	/* groups of either kind are combined in the same time */
-	combines.own = Max(0, grouping->path->total_cost - hashed->path.total_cost - parallel_setup_cost);
+	/* groups of either kind are combined in about the same time */
+	combines.own = Max(0, grouping->path->total_cost - theirs->agg->path.total_cost - parallel_setup_cost);
 	combines.us = combining_us(partial);
-	path = partial_groups_path(root, grouping->rel, extra, partial, compat_group_clause(root), grouping->most_groups,
-							   &peer, &combines);
+	path = partial_groups_path(grouping->root, grouping->rel, extra, partial, compat_group_clause(grouping->root),
+							   grouping->most_groups, &peer, &combines);
 	add_above(grouping, path, ((AggPath *) path)->subpath, &combines, partial->final_us);
 }
 
 void
-offer_sorts_for_hash_in_workers(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
+offer_sorts_for_groups_in_workers(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
 {
-	const AggPath *hashed = hashed_in_workers(grouping);
+	WorkerGroups theirs;
 	PartialGroups partial;
 	GroupFacts	facts;
 
-	if (hashed == NULL)
+	if (!find_groups_in_workers(grouping, &theirs))
 		return;
-	worker_facts(grouping, hashed, &facts);
-	if (!find_partial_groups(grouping->root, grouping->rel, extra, &facts, hashed->subpath, any_order, &partial))
+	worker_facts(grouping, &theirs, &facts);
+	if (!find_partial_groups(grouping->root, grouping->rel, extra, &facts, theirs.input, any_order, &partial))
 		return;
 	count_savings(&partial);
-	if (offer_groups_in_leader(*grouping, extra, hashed, facts, &partial, any_order))
+	if (offer_groups_in_leader(grouping, extra, &theirs, facts, &partial, any_order) || !theirs.hashed)
 		return;
 	facts.quiet = partial.needs_disk;
-	offer_sorted_partial_groups(grouping, extra, hashed, &facts, &partial);
+	offer_sorted_partial_groups(grouping, extra, &theirs, &facts, &partial);
 }
