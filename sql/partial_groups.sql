@@ -143,8 +143,8 @@ ANALYZE parts_many;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT s, count(*), sum(d), max(k) FROM parts_many GROUP BY s',
 	'SELECT few, count(*), sum(d) FROM parts_many GROUP BY few']) q,
 	LATERAL check_sort(q || ' ORDER BY 1') r;
--- the leader groups where workers would serialize the transition values of many groups of few rows; not if statistics
--- do not tell how many groups there are
+-- the leader groups where workers would serialize the transition values of many groups of few rows; not if there is
+-- nothing to serialize, or if groups have many rows or may have them, because an expression has no statistics
 SET parallel_tuple_cost = 0.01;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT number, sum(d) FROM parts_many GROUP BY number',
 	'SELECT number, avg(d), count(*) FROM parts_many GROUP BY number HAVING count(*) > 8',

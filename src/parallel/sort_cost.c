@@ -92,9 +92,7 @@
 #define SEND_BYTE_NS			0.2 /* a byte of it */
 #define STREAM_NS				4.0 /* return a row from the device */
 #define STREAM_BYTE_NS			0.12	/* a byte of it */
-#define RESOLVE_NS				16.0	/* compare a row's key with the next: 5 in a
-										 * serial sort, 11 more for rows that processes
-										 * have sent */
+#define RESOLVE_SENT_NS			16.0	/* compare a row's key with the next */
 #define CHECK_GROUP_NS			10.0	/* check key and group of a row
 										 * without duplicates */
 #define COMPARE_COLUMN_NS		15.0	/* read a column and compare it with the
@@ -495,7 +493,7 @@ cost_of_device(const SortCostFacts *facts, int workers, bool forced, bool presen
 	if (gpu_choose(&gpu, &gpu_us) == NULL)
 		return false;
 	if (keys.inexact)
-		row_ns += RESOLVE_NS;
+		row_ns += RESOLVE_SENT_NS;
 	if (gpu.gpu.drop)
 		row_ns += CHECK_GROUP_NS;
 	if (facts->compares)

@@ -14,7 +14,8 @@
  * A peer is one of three:
  *
  * - a hash table that one process fills with the input's rows,
- * - a hash table in each worker, whose rows the workers may sort instead, or the leader,
+ * - a hash table in each worker; the workers may sort its rows instead, or the leader may group sorted rows, also in
+ *	 place of a Sort and groups in each worker,
  * - a group, Unique or window above a Sort of the input in one process, or an aggregate of all
  *	 rows that sorts.  The Sort is replaced where it is, or put below the aggregate, so only a
  *	 parallel sort or partial groups are added.

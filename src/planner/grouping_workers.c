@@ -2,7 +2,7 @@
  * grouping_workers.c
  *	  DISTINCT and GROUP BY in the workers of a parallel plan: sorts, and groups of sorted rows, which take the place
  *	  of groups in the leader, or of PostgreSQL's hash table in each worker; and groups in the leader, where
- *	  groups in workers are hardly fewer than rows.
+ *	  few rows have the same group.
  */
 #include "postgres.h"
 
@@ -19,8 +19,8 @@
 #define MARGIN_CACHED	0.3
 
 /*
- * Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows, and these
- * must have at most so many rows on average.
+ * Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows, and a
+ * partial group must have at most this number of rows on average.
  */
 #define LEADER_MOST		0.8
 #define LEADER_ROWS		10
@@ -57,9 +57,13 @@ find_groups_in_workers(const Grouping *grouping, WorkerGroups *theirs)
 	theirs->agg = (const AggPath *) path;
 	theirs->input = theirs->agg->subpath;
 	theirs->hashed = theirs->agg->aggstrategy == AGG_HASHED;
-	if (!theirs->hashed && IsA(theirs->input, SortPath))
+	if (!theirs->hashed)
+	{
+		if (!IsA(theirs->input, SortPath))
+			return false;
 		theirs->input = ((SortPath *) theirs->input)->subpath;
-	return (theirs->hashed || theirs->input != theirs->agg->subpath) && theirs->input->parent == grouping->input_rel;
+	}
+	return theirs->input->parent == grouping->input_rel;
 }
 
 /* The facts of these groups: all rows and groups. */
@@ -189,8 +193,8 @@ count_savings(PartialGroups *partial)
 }
 
 /*
- * Is the number of groups that is expected at least that of a column or expression with statistics?  PostgreSQL assumes
- * as many values of date_trunc('day', t) as t has.
+ * Does the expected number of groups come from a column or expression that has statistics or is unique?  PostgreSQL
+ * assumes as many values of date_trunc('day', t) as t has.
  */
 static bool
 groups_are_known(const Grouping *grouping)
@@ -215,50 +219,47 @@ groups_are_known(const Grouping *grouping)
 
 /*
  * Offers our sort, whose rows the leader groups, in place of PostgreSQL's groups in workers and of what combines them.
- * Groups of few rows are hardly fewer than rows, and transition values may have to be serialized.
+ * If groups have few rows, the leader combines nearly as many partial groups as it would take rows, and transition
+ * values may have to be serialized.
  *
- * The groups in the leader must be faster than those of PostgreSQL's plan for the least number of groups, and than
- * partial groups of sorted rows for the greatest.  least: these partial groups for the least number.  False if the
- * groups in the leader are not faster.
+ * The groups in the leader must be faster than PostgreSQL's plan and than partial groups of sorted rows, both for the
+ * least number of groups, for which partial groups take least time.  False if they are not.
  */
 static bool
 offer_groups_in_leader(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
-					   GroupFacts facts, const PartialGroups *least, bool any_order)
+					   GroupFacts facts, const PartialGroups *partial, bool any_order)
 {
 	Grouping	in_leader = *grouping;
 	SortOffer	sort = {.pathkeys = grouping->root->group_pathkeys,.any_order = any_order};
 	double		transitions_us = facts.rows * internal_states(grouping->root) * INTERNAL_ROW_NS / 1000;
-	double		in_workers_us = transitions_us / sort_abreast(least->participants);
-	GroupFacts	most_facts = facts;
-	PartialGroups most;
-	double		group_us;
+	double		in_workers_us = transitions_us / sort_abreast(partial->participants);
+	/* PostgreSQL does not divide the costs of pages between workers */
+	double		input_us = Min(partial->input_us, us_of_cost(grouping->input->total_cost));
+	double		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs) + transitions_us;
+	double		partial_us = input_us + partial->sort_us + partial->group_us + combining_us(partial) + in_workers_us;
+	double		own_us;
 	Peer		peer = {0};
 
-	most_facts.groups = grouping->possible_groups;
-	if (most_facts.groups * least->participants * LEADER_ROWS < facts.rows || !groups_are_known(grouping) ||
-		!find_sort_below(grouping, false, &sort) ||
-		!find_partial_groups(grouping->root, grouping->rel, extra, &most_facts, theirs->input, any_order, &most))
+	if (partial->sent * LEADER_ROWS < facts.rows || !groups_are_known(grouping) ||
+		!find_sort_below(grouping, false, &sort))
 		return false;
-	count_savings(&most);
-	/* PostgreSQL does not divide the costs of pages between workers */
-	most.input_us = Min(most.input_us, us_of_cost(grouping->input->total_cost));
-	group_us = grouping_us(facts, facts.rows, most_facts.groups, &grouping->costs) + transitions_us;
+	own_us = sort.own_us + group_us;
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: GROUP BY: %.1f ms in the leader, %.1f ms with partial groups in %d workers",
-							 (sort.input_us + sort.own_us + group_us) / 1000,
-							 (partial_groups_us(&most) + in_workers_us) / 1000, theirs->input->parallel_workers)));
-	if (sort.input_us + sort.own_us + group_us > LEADER_MOST * (partial_groups_us(&most) + in_workers_us))
+							 (sort.input_us + own_us) / 1000, partial_us / 1000, theirs->input->parallel_workers)));
+	if (sort.input_us + own_us > LEADER_MOST * partial_us)
 		return false;
 
 	facts.quiet = sort.time.needs_disk;
 	peer.own = grouping->path->total_cost - theirs->input->total_cost;
-	peer.us = in_workers_us + combining_us(least);
+	peer.us = in_workers_us + combining_us(partial);
 	peer.us += theirs->hashed ? hash_in_workers_us(facts, theirs->input, &extra->agg_partial_costs) :
-		least->sort_us + least->group_us;
+		partial->sort_us + partial->group_us;
 	in_leader.margin += MARGIN_WORKERS;
+	/* add_path() would refuse a path of higher cost, and sorted partial groups may still be offered */
 	if (sort.input->total_cost + (sort.parallel ? parallel_setup_cost : 0) +
-		in_leader.margin * peer_cost(&peer, sort.own_us + group_us) >= grouping->path->total_cost ||
-		!is_faster(&in_leader, sort.input_us, sort.own_us + group_us, most.input_us, &peer))
+		in_leader.margin * peer_cost(&peer, own_us) >= grouping->path->total_cost ||
+		!is_faster(&in_leader, sort.input_us, own_us, input_us, &peer))
 		return false;
 	add_sorted_groups(&in_leader, (List *) extra->havingQual, &sort, group_us, &peer);
 	return true;
@@ -270,8 +271,12 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 							const GroupFacts *facts, PartialGroups *partial)
 {
 	double		margin = MARGIN_WORKERS;
+	/* groups of either kind are combined in about the same time */
+	Peer		combines = {
+		.own = Max(0, grouping->path->total_cost - theirs->agg->path.total_cost - parallel_setup_cost),
+		.us = combining_us(partial)
+	};
 	Peer		peer;
-	Peer		combines = {0};
 	Path	   *path;
 
 	if (!partial->share.keys_only &&
@@ -285,9 +290,6 @@ offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *
 	if (!workers_are_faster(grouping, theirs, facts, partial->sort_us + partial->group_us, &extra->agg_partial_costs,
 							margin, &peer))
 		return;
-	/* groups of either kind are combined in about the same time */
-	combines.own = Max(0, grouping->path->total_cost - theirs->agg->path.total_cost - parallel_setup_cost);
-	combines.us = combining_us(partial);
 	path = partial_groups_path(grouping->root, grouping->rel, extra, partial, compat_group_clause(grouping->root),
 							   grouping->most_groups, &peer, &combines);
 	add_above(grouping, path, ((AggPath *) path)->subpath, &combines, partial->final_us);
