@@ -271,6 +271,31 @@ SELECT result FROM check_sort('SELECT id FROM grouped x WHERE NOT EXISTS (SELECT
 RESET enable_hashjoin;
 RESET enable_nestloop;
 
+-- a table's rows in the order of an index, which is not the table's: they are sorted, for groups and windows, unless
+-- few are wanted
+BEGIN;
+SET LOCAL max_parallel_workers_per_gather = 0;
+SET LOCAL work_mem = '1MB';
+CREATE TABLE apart (n int, k int, v numeric) PARTITION BY LIST (k);
+CREATE TABLE apart_1 PARTITION OF apart FOR VALUES IN (0, 1, 2, 3);
+CREATE TABLE apart_2 PARTITION OF apart FOR VALUES IN (4, 5, 6);
+INSERT INTO apart
+	SELECT mix(i) % 9000, mix(i * 3) % 7, (i % 1000)::numeric / 8 FROM generate_series(1, 60000) i;
+CREATE TABLE random AS SELECT *, repeat('-', 50) AS pad FROM apart ORDER BY mix(n * 7 + k);
+CREATE INDEX ON apart (n);
+CREATE INDEX ON random (n);
+ANALYZE apart, random;
+SELECT format(q, t), who_groups(format(q, t)), result FROM unnest(ARRAY['random', 'apart']) t, unnest(ARRAY[
+	'SELECT n, count(DISTINCT k) FROM %s GROUP BY n',
+	'SELECT n, k, sum(v) FROM %s GROUP BY n, k HAVING count(*) > 1',
+	'SELECT n, array_agg(v ORDER BY v) FROM %s GROUP BY n',
+	'SELECT n, v, rank() OVER (PARTITION BY n ORDER BY v) FROM %s',
+	'SELECT n, v, sum(v) OVER (PARTITION BY n), rank() OVER (ORDER BY v) FROM %s',
+	'SELECT n, dense_rank() OVER (ORDER BY n DESC) FROM %s WHERE v > 3']) q,
+	check_sort(format(q, t) || ' ORDER BY 1, 2');
+SELECT who_groups('SELECT n, rank() OVER (PARTITION BY n ORDER BY v) FROM random LIMIT 5');
+ROLLBACK;
+
 -- operators without cost: all costs are numbers, and the genetic optimizer finds a plan
 CREATE FUNCTION costs_are_numbers(query text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE

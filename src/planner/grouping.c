@@ -20,7 +20,8 @@
  *	 rows that sorts.  The Sort is replaced where it is, or put below the aggregate, so only a
  *	 parallel sort or partial groups are added.
  *
- * Other paths of PostgreSQL are no peers: nothing is added to compete with them.
+ * Rows of a table in the order of an index are no peer, but our sort of the table may cost less.  Nothing is added to
+ * compete with other paths of PostgreSQL.
  *
  * PostgreSQL's paths and their costs stay as they are.  gpusort.plan_grouping = off adds
  * nothing.
@@ -148,6 +149,51 @@ offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
 	add_grouping_path(grouping, ours);
 }
 
+/* Is the path an index scan, or does it merge or append index scans of partitions? */
+static bool
+scans_indexes(const Path *path)
+{
+	const List *subpaths;
+	ListCell   *lc;
+
+	check_stack_depth();
+	path = path_below_projection(path);
+	if (IsA(path, MergeAppendPath))
+		subpaths = ((const MergeAppendPath *) path)->subpaths;
+	else if (IsA(path, AppendPath))
+		subpaths = ((const AppendPath *) path)->subpaths;
+	else
+		return IsA(path, IndexPath);
+	foreach(lc, subpaths)
+	{
+		if (!scans_indexes(lfirst(lc)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * If the path reads a table in the order of an index, or sorts such rows further by an Incremental Sort, our sort of
+ * the table competes with it at PostgreSQL's costs, as for an ORDER BY (sort_path.c).  Half of the Incremental Sort's
+ * own cost counts, because ours takes its place.  True if our sort costs less; fills the offer, and the peer for costs.
+ */
+static bool
+sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Peer *peer)
+{
+	const Path *scan = path;
+	const RelOptInfo *table = grouping->input_rel;
+
+	if (path == NULL)
+		return false;
+	if (IsA(path, IncrementalSortPath))
+		scan = ((const IncrementalSortPath *) path)->spath.subpath;
+	if (scan->parent != table || scan->pathkeys == NIL || table->reloptkind != RELOPT_BASEREL ||
+		table->rtekind != RTE_RELATION || !scans_indexes(scan) || !find_sort_below(grouping, false, sort))
+		return false;
+	*peer = (Peer) {.own = 1,.us = us_of_cost(1)};
+	return sort->input->total_cost + peer_cost(peer, sort->own_us) < (scan->total_cost + path->total_cost) / 2;
+}
+
 /* GROUP BY */
 static void
 offer_group(Grouping *grouping, const GroupPathExtraData *extra)
@@ -165,20 +211,25 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	sort.any_order = aggregates && aggregates_take_any_order(grouping->rel->reltarget->exprs, having);
 	/* aggregates that sort take the order from the sort, too */
 	sort.pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), aggregate_order(grouping, extra, 0));
+	if (aggregates)
+	{
+		group_facts(grouping, &facts);
+		count_keys(compat_group_clause(root), grouping->path->pathtarget, &facts);
+		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
+	}
+	if (sort_beats_index(grouping, path_input(path_below_projection(grouping->path)), &sort, &peer))
+	{
+		add_sorted_groups(grouping, having, &sort, group_us, &peer);
+		return;
+	}
 	if (!find_sort_and_peer(grouping, &sort, &peer))
 	{
 		if (aggregates)
 			offer_sorts_for_groups_in_workers(grouping, extra, sort.any_order);
 		return;
 	}
-	if (aggregates)
-	{
-		group_facts(grouping, &facts);
-		count_keys(compat_group_clause(root), grouping->path->pathtarget, &facts);
-		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
-		if (offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
-			return;
-	}
+	if (aggregates && offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
+		return;
 	if (sort_is_faster(grouping, &sort, group_us, &peer))
 		add_sorted_groups(grouping, having, &sort, group_us, &peer);
 }
@@ -232,11 +283,11 @@ offer_union(Grouping *grouping)
 }
 
 /*
- * A copy of the path of one or more windows above our sort instead of the lowest Sort.  NULL
+ * A copy of the path of one or more windows above our sort instead of what the lowest one reads.  NULL
  * if other nodes are between the windows.
  */
 static Path *
-windows_above(const Path *path, const Path *lowest, Path *sorted)
+windows_above(const Path *path, const Path *read, Path *sorted)
 {
 	bool		is_sort = IsA(path, SortPath);
 	Size		size = is_sort ? sizeof(SortPath) : sizeof(WindowAggPath);
@@ -245,12 +296,12 @@ windows_above(const Path *path, const Path *lowest, Path *sorted)
 	Path	   *copy;
 
 	check_stack_depth();
-	if (path == lowest)
+	if (path == read)
 		return sorted;
 	if (!is_sort && !IsA(path, WindowAggPath))
 		return NULL;
 	from = path_input(path);
-	to = windows_above(from, lowest, sorted);
+	to = windows_above(from, read, sorted);
 	if (to == NULL)
 		return NULL;
 	copy = memcpy(palloc(size), path, size);
@@ -264,28 +315,33 @@ windows_above(const Path *path, const Path *lowest, Path *sorted)
 	return copy;
 }
 
-/* Window functions: the windows of PostgreSQL's path above our parallel sort. */
+/*
+ * Window functions: the windows of PostgreSQL's path above our sort.  In place of a Sort only a parallel one is added.
+ * Rows in the order of an index, with or without an Incremental Sort above them, compete with our sort of the cheapest
+ * input, as those of an ORDER BY do (sort_path.c).
+ */
 static void
 offer_windows(Grouping *grouping)
 {
 	const Path *windows = grouping->path;
-	const Path *lowest = NULL;
+	const Path *read = NULL;	/* what the lowest window reads */
 	SortOffer	sort = {0};
 	Peer		peer;
 	Path	   *ours;
 
 	for (const Path *path = windows; path != NULL && path->parent != grouping->input_rel; path = path_input(path))
 	{
-		if (IsA(path, SortPath))
-			lowest = path;
+		if (IsA(path, WindowAggPath))
+			read = path_input(path);
 	}
-	if (lowest == NULL)
+	if (read == NULL)
 		return;
-	grouping->path = lowest;
-	sort.pathkeys = lowest->pathkeys;
-	if (!find_faster_sort(grouping, &sort, 0, &peer))
+	grouping->path = read;
+	sort.pathkeys = read->pathkeys;
+	if (IsA(read, SortPath) ? !find_faster_sort(grouping, &sort, 0, &peer) :
+		!sort_beats_index(grouping, read, &sort, &peer))
 		return;
-	ours = windows_above(windows, lowest, sort_offer_path(grouping->root, grouping->rel, &sort, &peer));
+	ours = windows_above(windows, read, sort_offer_path(grouping->root, grouping->rel, &sort, &peer));
 	if (ours != NULL)
 		add_path(grouping->rel, ours);
 }
