@@ -293,7 +293,11 @@ SELECT format(q, t), who_groups(format(q, t)), result FROM unnest(ARRAY['random'
 	'SELECT n, v, sum(v) OVER (PARTITION BY n), rank() OVER (ORDER BY v) FROM %s',
 	'SELECT n, dense_rank() OVER (ORDER BY n DESC) FROM %s WHERE v > 3']) q,
 	check_sort(format(q, t) || ' ORDER BY 1, 2');
-SELECT who_groups('SELECT n, rank() OVER (PARTITION BY n ORDER BY v) FROM random LIMIT 5');
+SET LOCAL random_page_cost = 1.1;
+SELECT q, who_groups(q) FROM unnest(ARRAY['SELECT n, rank() OVER (PARTITION BY n ORDER BY v) FROM random LIMIT 5',
+	'SELECT * FROM (SELECT n, row_number() OVER (ORDER BY n) AS r FROM apart) x WHERE r < 9',
+	'SELECT * FROM (SELECT n, row_number() OVER (PARTITION BY n) AS r FROM apart) x WHERE r < 9',
+	'SELECT * FROM (SELECT n, array_agg(v) FROM apart GROUP BY n OFFSET 0) x LIMIT 9']) q;
 ROLLBACK;
 
 -- operators without cost: all costs are numbers, and the genetic optimizer finds a plan

@@ -99,6 +99,17 @@ compat_disabled_nodes(const Path *path)
 #endif
 }
 
+/* Does a window end, or pass rows on, when a run condition is false?  From 17 on the path has the conditions. */
+static inline bool
+compat_has_run_condition(const WindowAggPath *path)
+{
+#if PG_VERSION_NUM >= 170000
+	return path->runCondition != NIL;
+#else
+	return path->winclause->runCondition != NIL;
+#endif
+}
+
 /* The ordering operator of a pathkey for a type; 18 has a CompareType in pathkeys. */
 #include "utils/lsyscache.h"
 static inline Oid

@@ -173,9 +173,26 @@ scans_indexes(const Path *path)
 }
 
 /*
+ * May only the first rows of the path be read?  PostgreSQL gives a subquery's rows the cost of all, also below a LIMIT
+ * of a query around it.  A window without PARTITION BY ends when its run condition is false.
+ */
+static bool
+may_end_early(const PlannerInfo *root, const Path *path)
+{
+	for (const PlannerInfo *parent = root->parent_root; parent != NULL; parent = parent->parent_root)
+	{
+		if (parent->parse->limitCount != NULL)
+			return true;
+	}
+	return IsA(path, WindowAggPath) && ((const WindowAggPath *) path)->winclause->partitionClause == NIL &&
+		compat_has_run_condition((const WindowAggPath *) path);
+}
+
+/*
  * If the path reads a table in the order of an index, or sorts such rows further by an Incremental Sort, our sort of
- * the table competes with it at PostgreSQL's costs, as for an ORDER BY (sort_path.c).  Half of the Incremental Sort's
- * own cost counts, because ours takes its place.  True if our sort costs less; fills the offer, and the peer for costs.
+ * the input competes with it: our times, converted to PostgreSQL's costs, with the cost of the index scan and half of
+ * that of an Incremental Sort, because GpuSort Incremental, which takes its place, is faster.  True if our sort costs
+ * less; fills the offer, and a peer that converts times.
  */
 static bool
 sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Peer *peer)
@@ -183,15 +200,16 @@ sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Pe
 	const Path *scan = path;
 	const RelOptInfo *table = grouping->input_rel;
 
-	if (path == NULL)
+	if (path == NULL || may_end_early(grouping->root, path_below_projection(grouping->path)))
 		return false;
 	if (IsA(path, IncrementalSortPath))
 		scan = ((const IncrementalSortPath *) path)->spath.subpath;
 	if (scan->parent != table || scan->pathkeys == NIL || table->reloptkind != RELOPT_BASEREL ||
-		table->rtekind != RTE_RELATION || !scans_indexes(scan) || !find_sort_below(grouping, false, sort))
+		table->rtekind != RTE_RELATION || !scans_indexes(scan) || !find_sort_below(grouping, false, sort) ||
+		compat_disabled_nodes(sort->input) > 0)
 		return false;
 	*peer = (Peer) {.own = 1,.us = us_of_cost(1)};
-	return sort->input->total_cost + peer_cost(peer, sort->own_us) < (scan->total_cost + path->total_cost) / 2;
+	return peer_cost(peer, sort->input_us + sort->own_us) < (scan->total_cost + path->total_cost) / 2;
 }
 
 /* GROUP BY */
@@ -204,6 +222,7 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	SortOffer	sort = {.groups = aggregates ? 0 : grouping->groups};
 	GroupFacts	facts;
 	double		group_us = transition_us(grouping);
+	const Path *theirs;
 	Peer		peer;
 
 	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
@@ -217,7 +236,9 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 		count_keys(compat_group_clause(root), grouping->path->pathtarget, &facts);
 		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
 	}
-	if (sort_beats_index(grouping, path_input(path_below_projection(grouping->path)), &sort, &peer))
+	theirs = path_below_projection(grouping->path);
+	if (!(IsA(theirs, AggPath) && ((const AggPath *) theirs)->aggstrategy == AGG_HASHED) &&
+		sort_beats_index(grouping, path_input(theirs), &sort, &peer))
 	{
 		add_sorted_groups(grouping, having, &sort, group_us, &peer);
 		return;
@@ -311,6 +332,8 @@ windows_above(const Path *path, const Path *read, Path *sorted)
 		((WindowAggPath *) copy)->subpath = to;
 	copy->total_cost += to->total_cost - from->total_cost;
 	copy->startup_cost += is_sort ? to->total_cost - from->total_cost : to->startup_cost - from->startup_cost;
+	/* from 17 on a window begins when it has read a part of its rows */
+	copy->startup_cost = Min(copy->startup_cost, copy->total_cost);
 	copy->parallel_safe = copy->parallel_safe && to->parallel_safe;
 	return copy;
 }
@@ -336,11 +359,18 @@ offer_windows(Grouping *grouping)
 	}
 	if (read == NULL)
 		return;
-	grouping->path = read;
 	sort.pathkeys = read->pathkeys;
-	if (IsA(read, SortPath) ? !find_faster_sort(grouping, &sort, 0, &peer) :
-		!sort_beats_index(grouping, read, &sort, &peer))
-		return;
+	if (!IsA(read, SortPath))
+	{
+		if (!sort_beats_index(grouping, read, &sort, &peer))
+			return;
+	}
+	else
+	{
+		grouping->path = read;
+		if (!find_faster_sort(grouping, &sort, 0, &peer))
+			return;
+	}
 	ours = windows_above(windows, read, sort_offer_path(grouping->root, grouping->rel, &sort, &peer));
 	if (ours != NULL)
 		add_path(grouping->rel, ours);
