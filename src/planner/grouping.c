@@ -191,8 +191,8 @@ may_end_early(const PlannerInfo *root, const Path *path)
 /*
  * If the path reads a table in the order of an index, or sorts such rows further by an Incremental Sort, our sort of
  * the input competes with it: our times, converted to PostgreSQL's costs, with the cost of the index scan and half of
- * that of an Incremental Sort, because GpuSort Incremental, which takes its place, is faster.  True if our sort costs
- * less; fills the offer, and a peer that converts times.
+ * the Incremental Sort's cost, because GpuSort Incremental, which takes the Incremental Sort's place, is faster.  True
+ * if our sort costs less; fills the offer, and a peer that converts times.
  */
 static bool
 sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Peer *peer)
@@ -341,7 +341,7 @@ windows_above(const Path *path, const Path *read, Path *sorted)
 /*
  * Window functions: the windows of PostgreSQL's path above our sort.  In place of a Sort only a parallel one is added.
  * Rows in the order of an index, with or without an Incremental Sort above them, compete with our sort of the cheapest
- * input, as those of an ORDER BY do (sort_path.c).
+ * input, serial or parallel.
  */
 static void
 offer_windows(Grouping *grouping)

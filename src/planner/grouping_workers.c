@@ -27,7 +27,7 @@
 
 /*
  * Time of a row for a transition value of type internal, for which PostgreSQL counts one operator.  The sum of a
- * numeric takes 48 ns more than that of a float8; others take less.
+ * numeric takes 48 ns more than the sum of a float8; other aggregates take less.
  */
 #define INTERNAL_ROW_NS 40.0
 
