@@ -271,8 +271,7 @@ SELECT result FROM check_sort('SELECT id FROM grouped x WHERE NOT EXISTS (SELECT
 RESET enable_hashjoin;
 RESET enable_nestloop;
 
--- a table's rows in the order of an index, which is not the table's: they are sorted, for groups and windows, unless
--- few are wanted
+-- a table's rows in the order of an index, which is not the table's: they are sorted, unless few are wanted
 BEGIN;
 SET LOCAL max_parallel_workers_per_gather = 0;
 SET LOCAL work_mem = '1MB';
@@ -293,6 +292,17 @@ SELECT format(q, t), who_groups(format(q, t)), result FROM unnest(ARRAY['random'
 	'SELECT n, v, sum(v) OVER (PARTITION BY n), rank() OVER (ORDER BY v) FROM %s',
 	'SELECT n, dense_rank() OVER (ORDER BY n DESC) FROM %s WHERE v > 3']) q,
 	check_sort(format(q, t) || ' ORDER BY 1, 2');
+SELECT format(q, t), who_groups(format(q, t)), result FROM unnest(ARRAY['random', 'apart']) t, unnest(ARRAY[
+	'SELECT DISTINCT n, k FROM %s ORDER BY n, k',
+	'SELECT DISTINCT ON (n) n, k, v FROM %s ORDER BY n, k, v',
+	'SELECT DISTINCT ON (n) n, v FROM %s WHERE k < 5 ORDER BY n, v DESC']) q, check_sort(format(q, t));
+SELECT q, sort_nodes(q), result FROM unnest(ARRAY['SELECT n, n / 2 AS half FROM random ORDER BY n',
+	'SELECT n, k, v FROM random ORDER BY n, k DESC, v']) q, check_sort(q);
+SET LOCAL max_parallel_workers_per_gather = 2;
+SET LOCAL parallel_setup_cost = 10;
+SELECT q, who_groups(q), result FROM unnest(ARRAY['SELECT n, k, v FROM random ORDER BY n, k DESC, v',
+	'SELECT DISTINCT ON (n) n, v FROM random ORDER BY n, v']) q, check_sort(q);
+SET LOCAL max_parallel_workers_per_gather = 0;
 SET LOCAL random_page_cost = 1.1;
 SELECT q, who_groups(q) FROM unnest(ARRAY['SELECT n, rank() OVER (PARTITION BY n ORDER BY v) FROM random LIMIT 5',
 	'SELECT * FROM (SELECT n, row_number() OVER (ORDER BY n) AS r FROM apart) x WHERE r < 9',

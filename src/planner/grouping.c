@@ -20,8 +20,8 @@
  *	 rows that sorts.  The Sort is replaced where it is, or put below the aggregate, so only a
  *	 parallel sort or partial groups are added.
  *
- * Rows of a table in the order of an index are no peer, but our sort of the table may cost less.  Nothing is added to
- * compete with other paths of PostgreSQL.
+ * Rows of a table in the order of an index are no peer, but our sort of the table may cost less (sort_path.c).  Nothing
+ * is added to compete with other paths of PostgreSQL.
  *
  * PostgreSQL's paths and their costs stay as they are.  gpusort.plan_grouping = off adds
  * nothing.
@@ -40,14 +40,46 @@
 #include "settings.h"
 #include "utils/selfuncs.h"
 
+/*
+ * May only the first rows of the path be read?  PostgreSQL gives a subquery's rows the cost of all, also below a LIMIT
+ * of a query around it.  A window without PARTITION BY ends when its run condition is false.
+ */
+static bool
+may_end_early(const PlannerInfo *root, const Path *path)
+{
+	for (const PlannerInfo *parent = root->parent_root; parent != NULL; parent = parent->parent_root)
+	{
+		if (parent->parse->limitCount != NULL)
+			return true;
+	}
+	return IsA(path, WindowAggPath) && ((const WindowAggPath *) path)->winclause->partitionClause == NIL &&
+		compat_has_run_condition((const WindowAggPath *) path);
+}
+
+/*
+ * Does our sort of the input cost less than this path, which reads a table in the order of an index?  Fills the offer,
+ * and a peer that converts times.
+ */
+static bool
+sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Peer *peer)
+{
+	Cost		cost = index_order_cost(path, grouping->input_rel);
+
+	*peer = time_peer();
+	return cost > 0 && !may_end_early(grouping->root, path_below_projection(grouping->path)) &&
+		find_sort_below(grouping, false, sort) && sort_costs_less(sort, cost, grouping->name);
+}
+
 /* DISTINCT and UNION: our sort takes the place of Unique. */
 static void
 offer_unique(const Grouping *grouping, List *pathkeys, int columns)
 {
 	SortOffer	sort = {.pathkeys = pathkeys,.groups = grouping->groups};
+	const Path *theirs = path_below_projection(grouping->path);
 	Peer		peer;
 
-	if (find_faster_sort(grouping, &sort, 0, &peer))
+	if ((COMPAT_IS_UNIQUE_PATH(theirs) && sort_beats_index(grouping, path_input(theirs), &sort, &peer)) ||
+		find_faster_sort(grouping, &sort, 0, &peer))
 		add_unique_path(grouping, &sort, columns, &peer);
 	else if (grouping->input_rel != NULL)
 		offer_unique_in_workers(grouping, pathkeys, columns);
@@ -149,69 +181,6 @@ offer_aggregate(Grouping *grouping, const GroupPathExtraData *extra)
 	add_grouping_path(grouping, ours);
 }
 
-/* Is the path an index scan, or does it merge or append index scans of partitions? */
-static bool
-scans_indexes(const Path *path)
-{
-	const List *subpaths;
-	ListCell   *lc;
-
-	check_stack_depth();
-	path = path_below_projection(path);
-	if (IsA(path, MergeAppendPath))
-		subpaths = ((const MergeAppendPath *) path)->subpaths;
-	else if (IsA(path, AppendPath))
-		subpaths = ((const AppendPath *) path)->subpaths;
-	else
-		return IsA(path, IndexPath);
-	foreach(lc, subpaths)
-	{
-		if (!scans_indexes(lfirst(lc)))
-			return false;
-	}
-	return true;
-}
-
-/*
- * May only the first rows of the path be read?  PostgreSQL gives a subquery's rows the cost of all, also below a LIMIT
- * of a query around it.  A window without PARTITION BY ends when its run condition is false.
- */
-static bool
-may_end_early(const PlannerInfo *root, const Path *path)
-{
-	for (const PlannerInfo *parent = root->parent_root; parent != NULL; parent = parent->parent_root)
-	{
-		if (parent->parse->limitCount != NULL)
-			return true;
-	}
-	return IsA(path, WindowAggPath) && ((const WindowAggPath *) path)->winclause->partitionClause == NIL &&
-		compat_has_run_condition((const WindowAggPath *) path);
-}
-
-/*
- * If the path reads a table in the order of an index, or sorts such rows further by an Incremental Sort, our sort of
- * the input competes with it: our times, converted to PostgreSQL's costs, with the cost of the index scan and half of
- * the Incremental Sort's cost, because GpuSort Incremental, which takes the Incremental Sort's place, is faster.  True
- * if our sort costs less; fills the offer, and a peer that converts times.
- */
-static bool
-sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Peer *peer)
-{
-	const Path *scan = path;
-	const RelOptInfo *table = grouping->input_rel;
-
-	if (path == NULL || may_end_early(grouping->root, path_below_projection(grouping->path)))
-		return false;
-	if (IsA(path, IncrementalSortPath))
-		scan = ((const IncrementalSortPath *) path)->spath.subpath;
-	if (scan->parent != table || scan->pathkeys == NIL || table->reloptkind != RELOPT_BASEREL ||
-		table->rtekind != RTE_RELATION || !scans_indexes(scan) || !find_sort_below(grouping, false, sort) ||
-		compat_disabled_nodes(sort->input) > 0)
-		return false;
-	*peer = (Peer) {.own = 1,.us = us_of_cost(1)};
-	return peer_cost(peer, sort->input_us + sort->own_us) < (scan->total_cost + path->total_cost) / 2;
-}
-
 /* GROUP BY */
 static void
 offer_group(Grouping *grouping, const GroupPathExtraData *extra)
@@ -221,37 +190,34 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	bool		aggregates = root->parse->hasAggs;
 	SortOffer	sort = {.groups = aggregates ? 0 : grouping->groups};
 	GroupFacts	facts;
-	double		group_us = transition_us(grouping);
+	double		group_us = 0;
 	const Path *theirs;
 	Peer		peer;
+	bool		index;
 
 	if (root->group_pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
 		return;
 	sort.any_order = aggregates && aggregates_take_any_order(grouping->rel->reltarget->exprs, having);
 	/* aggregates that sort take the order from the sort, too */
 	sort.pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), aggregate_order(grouping, extra, 0));
-	if (aggregates)
-	{
-		group_facts(grouping, &facts);
-		count_keys(compat_group_clause(root), grouping->path->pathtarget, &facts);
-		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
-	}
 	theirs = path_below_projection(grouping->path);
-	if (!(IsA(theirs, AggPath) && ((const AggPath *) theirs)->aggstrategy == AGG_HASHED) &&
-		sort_beats_index(grouping, path_input(theirs), &sort, &peer))
-	{
-		add_sorted_groups(grouping, having, &sort, group_us, &peer);
-		return;
-	}
-	if (!find_sort_and_peer(grouping, &sort, &peer))
+	index = !(IsA(theirs, AggPath) && ((const AggPath *) theirs)->aggstrategy == AGG_HASHED) &&
+		sort_beats_index(grouping, path_input(theirs), &sort, &peer);
+	if (!index && !find_sort_and_peer(grouping, &sort, &peer))
 	{
 		if (aggregates)
 			offer_sorts_for_groups_in_workers(grouping, extra, sort.any_order);
 		return;
 	}
-	if (aggregates && offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
-		return;
-	if (sort_is_faster(grouping, &sort, group_us, &peer))
+	if (aggregates)
+	{
+		group_facts(grouping, &facts);
+		count_keys(compat_group_clause(root), grouping->path->pathtarget, &facts);
+		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
+		if (!index && offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
+			return;
+	}
+	if (index || sort_is_faster(grouping, &sort, group_us, &peer))
 		add_sorted_groups(grouping, having, &sort, group_us, &peer);
 }
 

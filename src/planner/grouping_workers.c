@@ -163,7 +163,7 @@ offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, 
 							 sort->any_order, &partial))
 		return false;
 	partial.sort_us -= reading_saves_us(partial.input, partial.sort_us);
-	own_us = partial_groups_us(&partial) - partial.input_us;
+	own_us = partial.sort_us + partial.group_us + combining_us(&partial);
 	leader_us = sort->own_us + (peer.sort ? 0 : sort->time.cached_us) + group_us;
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: GROUP BY: %.1f ms with partial groups in %d workers, %.1f ms without",

@@ -125,6 +125,13 @@ peer_cost(const Peer *peer, double us)
 	return peer->us > 0 ? peer->own * us / peer->us : 0;
 }
 
+/* A peer whose times have the costs that OPERATOR_US gives them. */
+static inline Peer
+time_peer(void)
+{
+	return (Peer) {.own = 1,.us = us_of_cost(1)};
+}
+
 /*
  * The factor by which the prediction for our path must be better than that for its peer.
  * relids: the relations whose rows are its input; may be NULL.
@@ -208,6 +215,16 @@ extern bool sort_files_allowed(const SortOffer *offer);
 extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer *offer, const Peer *peer);
 
 /*
+ * If the path reads this table in the order of an index, or sorts such rows further by an Incremental Sort: the cost
+ * that our sort of the table must not reach.  That is the cost of the index scan and half of the Incremental Sort's,
+ * because GpuSort Incremental, which takes its place, is faster.  0: another path.
+ */
+extern Cost index_order_cost(const Path *path, const RelOptInfo *table);
+
+/* Does the sort with its input cost less?  name: what stands above, for messages. */
+extern bool sort_costs_less(const SortOffer *offer, Cost index_cost, const char *name);
+
+/*
  * Will the participants of a Gather Merge hand over their rows in sorted blocks?  input: the cost
  * of the partial plan below its sorts; rows: the Gather Merge's number of rows; bound: rows that
  * a LIMIT wants; 0: all; infinite: not known.
@@ -271,17 +288,11 @@ extern double hash_in_workers_us(GroupFacts facts, const Path *input, const AggC
 extern bool find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
 								const GroupFacts *groups, Path *input, bool any_order, PartialGroups *offer);
 
-/* Predicted time to merge and combine the partial groups, and of all steps. */
+/* Predicted time to merge and combine the partial groups. */
 static inline double
 combining_us(const PartialGroups *offer)
 {
 	return offer->merge.sort_us + offer->merge.rows_us + offer->final_us;
-}
-
-static inline double
-partial_groups_us(const PartialGroups *offer)
-{
-	return offer->input_us + offer->sort_us + offer->group_us + combining_us(offer);
 }
 
 /* Number of the query's transition values of type internal, which workers serialize. */

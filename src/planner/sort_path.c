@@ -10,9 +10,9 @@
  * PostgreSQL compares a Sort with a Gather Merge above Sorts by the costs of its own
  * sort and of its tuple queues.  The rows of our parallel sorts use no queue, so a parallel
  * sort may be faster where PostgreSQL plans one process.  Such a path is added for an ORDER
- * BY, because nothing of the query comes above it that workers could do.  If an ORDER BY
- * may not be parallel, the sort of a table is added, because it competes with scans of
- * indexes, and with Incremental Sorts of their rows.  No path is added below a LIMIT that is
+ * BY, because nothing of the query comes above it that workers could do.  Where PostgreSQL
+ * reads a plain table in the order of an index, with or without an Incremental Sort, the
+ * sort of the table is added, serial or parallel.  No path is added below a LIMIT that is
  * not a constant: the number of rows is unknown, and the Sort may stay (replace.c).
  *
  * A parallel path must save a tenth of the time, because that is the precision of the
@@ -513,6 +513,62 @@ exchange_pays(Cost input, double rows, int workers, double bound)
 }
 
 /* ------------------------------------------------------------------------
+ * Tables that PostgreSQL reads in the order of an index
+ * ------------------------------------------------------------------------
+ */
+
+/* Is the path an index scan, or does it merge or append index scans of partitions? */
+static bool
+scans_indexes(const Path *path)
+{
+	const List *subpaths;
+	ListCell   *lc;
+
+	check_stack_depth();
+	path = path_below_projection(path);
+	if (IsA(path, MergeAppendPath))
+		subpaths = ((const MergeAppendPath *) path)->subpaths;
+	else if (IsA(path, AppendPath))
+		subpaths = ((const AppendPath *) path)->subpaths;
+	else
+		return IsA(path, IndexPath);
+	foreach(lc, subpaths)
+	{
+		if (!scans_indexes(lfirst(lc)))
+			return false;
+	}
+	return true;
+}
+
+Cost
+index_order_cost(const Path *path, const RelOptInfo *table)
+{
+	const Path *scan;
+
+	if (path == NULL || table->reloptkind != RELOPT_BASEREL || table->rtekind != RTE_RELATION)
+		return 0;
+	scan = path = path_below_projection(path);
+	if (IsA(path, IncrementalSortPath))
+		scan = ((const IncrementalSortPath *) path)->spath.subpath;
+	if (scan->parent != table || scan->pathkeys == NIL || !scans_indexes(scan))
+		return 0;
+	return (scan->total_cost + path->total_cost) / 2;
+}
+
+bool
+sort_costs_less(const SortOffer *offer, Cost index_cost, const char *name)
+{
+	Peer		peer = time_peer();
+	Cost		cost = peer_cost(&peer, offer->input_us + offer->own_us);
+	bool		less = cost < index_cost && compat_disabled_nodes(offer->input) == 0;
+
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: %s: cost %.0f of our sort, %.0f in the order of an index: %s", name, cost,
+							 index_cost, less ? "a path is added" : "PostgreSQL's paths stay")));
+	return less;
+}
+
+/* ------------------------------------------------------------------------
  * Paths for ORDER BY
  * ------------------------------------------------------------------------
  */
@@ -571,44 +627,33 @@ limit_is_known(const Query *query)
 	return query->limitOption == LIMIT_OPTION_COUNT && limit_is_constant(query->limitCount, query->limitOffset);
 }
 
-/* Adds a path of our sort, which competes with PostgreSQL's Sort of the input in one process. */
-static void
-add_order_by(PlannerInfo *root, RelOptInfo *rel, Path *input, SortOffer *offer)
-{
-	const Path *stock = (Path *) create_sort_path(root, rel, input, offer->pathkeys,
-												  offer->bound > 0 ? offer->bound : -1);
-	Peer		peer;
-
-	peer.own = stock->total_cost - input->total_cost;
-	peer.us = us_of_cost(peer.own);
-	add_path(rel, sort_offer_path(root, rel, offer, &peer));
-}
-
 /*
- * Adds a sort of a table that is scanned as a whole, if nothing is computed after the sort.
- * A scan cannot compute functions that return sets.  The scan gets a new path, because a
- * path of input_rel may have been freed.
+ * If PostgreSQL's path reads a plain table in the order of an index, our sort of the table competes with it, unless
+ * something is computed after the sort.  A scan cannot compute functions that return sets.  The scan gets a new path,
+ * because a path of input_rel may have been freed.  True if a path was added.
  */
-static void
-offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
+static bool
+offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel, SortOffer offer)
 {
 	const PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
+	Cost		most = index_order_cost(get_cheapest_path_for_pathkeys(rel->pathlist, NIL, NULL, TOTAL_COST, false),
+										input_rel);
 	const RangeTblEntry *rte;
-	SortOffer	offer = {.pathkeys = root->sort_pathkeys,.bound = Max(root->limit_tuples, 0)};
-	Path	   *scan;
+	Peer		peer = time_peer();
 
-	if (!gpusort_plan_grouping || target == NULL || root->parse->hasTargetSRFs ||
-		input_rel->reloptkind != RELOPT_BASEREL || input_rel->rtekind != RTE_RELATION ||
+	if (most == 0 || !gpusort_plan_grouping || target == NULL || root->parse->hasTargetSRFs ||
 		input_rel->rows < Max(gpusort_min_rows, gpusort_plan_grouping_min_rows) ||
 		!equal(target->exprs, input_rel->reltarget->exprs))
-		return;
+		return false;
 	rte = planner_rt_fetch(input_rel->relid, root);
 	if (rte->relkind == RELKIND_FOREIGN_TABLE || rte->inh || rte->tablesample != NULL ||
-		!bms_is_empty(input_rel->lateral_relids))
-		return;
-	scan = create_seqscan_path(root, input_rel, NULL, 0);
-	if (find_sort(root, rel, NULL, scan, &offer))
-		add_order_by(root, rel, scan, &offer);
+		!bms_is_empty(input_rel->lateral_relids) ||
+		!find_sort(root, rel, rel->consider_parallel ? input_rel : NULL, create_seqscan_path(root, input_rel, NULL, 0),
+				   &offer) ||
+		!sort_costs_less(&offer, most, "ORDER BY"))
+		return false;
+	add_path(rel, sort_offer_path(root, rel, &offer, &peer));
+	return true;
 }
 
 void
@@ -616,16 +661,15 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 {
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *partial;
-	PathTarget *target;
+	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
 	SortOffer	offer = {.pathkeys = root->sort_pathkeys,.bound = Max(root->limit_tuples, 0)};
+	Peer		peer = time_peer();
 
 	if (root->sort_pathkeys == NIL || !limit_is_known(root->parse))
 		return;
-	if (!enable_gathermerge || !rel->consider_parallel || input_rel->partial_pathlist == NIL)
-	{
-		offer_sort_of_table(root, input_rel, rel);
+	if (offer_sort_of_table(root, input_rel, rel, offer) || !enable_gathermerge || !rel->consider_parallel ||
+		input_rel->partial_pathlist == NIL)
 		return;
-	}
 
 	/*
 	 * Nothing may be computed after the sort, because it would move below the
@@ -643,5 +687,5 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		!find_sort(root, rel, input_rel, input, &offer))
 		return;
 	if (offer.parallel)
-		add_order_by(root, rel, input, &offer);
+		add_path(rel, sort_offer_path(root, rel, &offer, &peer));
 }
