@@ -1,11 +1,7 @@
 /*
  * counting_template.h
- *	  Body of cpu_counting for one record format; included once per format.
- *
- * The includer defines
- *		COUNTING(name)		name of a function of this format
- *		REC					record type
- *		REC_WINDOW			as in rec.h
+ *	  Body of cpu_counting for one record format; included once per format
+ *	  (formats_template.h).
  */
 
 /*
@@ -93,7 +89,3 @@ COUNTING(sort) (Member *m, uint32_t *tables, uint32_t *totals)
 	}
 	return member_barrier(m);
 }
-
-#undef COUNTING
-#undef REC
-#undef REC_WINDOW

@@ -46,20 +46,9 @@ member_share(const Member *m, size_t n, int rank)
 	return n * rank / m->size;
 }
 
-#define COUNTING(name)	packed_##name
-#define REC				uint64_t
-#define REC_WINDOW		PACKED_WINDOW
-#include "counting_template.h"
-
-#define COUNTING(name)	rec64_##name
-#define REC				SortRec64
-#define REC_WINDOW		REC64_WINDOW
-#include "counting_template.h"
-
-#define COUNTING(name)	rec128_##name
-#define REC				SortRec128
-#define REC_WINDOW		REC128_WINDOW
-#include "counting_template.h"
+#define COUNTING		FORMAT
+#define FORMAT_TEMPLATE "kernel/counting_template.h"
+#include "kernel/formats_template.h"
 
 static bool
 counting_applies(const SortProblem *problem, const char **why)
@@ -102,20 +91,8 @@ counting_member(void *arg, int rank)
 	Member		m = member_make(problem, (MemberShared *) p, rank, counting_team(problem));
 	uint32_t   *totals = (uint32_t *) (p + sizeof(MemberShared));
 	uint32_t   *tables = (uint32_t *) (p + sizeof(MemberShared) + align64(m.size * sizeof(uint32_t)));
-	bool		ok = false;
+	bool		ok = CALL_FORMAT(problem->format, sort, &m, tables, totals);
 
-	switch (problem->format)
-	{
-		case SORT_REC_PACKED:
-			ok = packed_sort(&m, tables, totals);
-			break;
-		case SORT_REC_64:
-			ok = rec64_sort(&m, tables, totals);
-			break;
-		case SORT_REC_128:
-			ok = rec128_sort(&m, tables, totals);
-			break;
-	}
 	/* all members store the same value */
 	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
 }

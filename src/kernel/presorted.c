@@ -68,23 +68,9 @@ bit_is_set(const uint64_t *bits, size_t i)
 	return bits[i / 64] >> (i % 64) & 1;
 }
 
-#define PRESORTED(name) packed_##name
-#define REC				uint64_t
-#define REC_LESS		PACKED_LESS
-#define REC_BEFORE		PACKED_BEFORE
-#include "presorted_template.h"
-
-#define PRESORTED(name) rec64_##name
-#define REC				SortRec64
-#define REC_LESS		REC64_LESS
-#define REC_BEFORE		REC64_BEFORE
-#include "presorted_template.h"
-
-#define PRESORTED(name) rec128_##name
-#define REC				SortRec128
-#define REC_LESS		REC128_LESS
-#define REC_BEFORE		REC128_BEFORE
-#include "presorted_template.h"
+#define PRESORTED		FORMAT
+#define FORMAT_TEMPLATE "kernel/presorted_template.h"
+#include "kernel/formats_template.h"
 
 static bool
 presorted_applies(const SortProblem *problem, const char **why)
@@ -131,23 +117,12 @@ presorted_run(SortProblem *problem)
 	MemberShared shared;
 	Member		m = member_make(problem, &shared, 0, NULL);
 	KeyMask		mask = problem_mask(problem);
-	SortStatus	status = SORT_NOT_APPLICABLE;
+	SortStatus	status;
 	const char *why;
 
 	if (!presorted_applies(problem, &why))
 		return SORT_NOT_APPLICABLE;
-	switch (problem->format)
-	{
-		case SORT_REC_PACKED:
-			status = packed_sort(&m, &mask);
-			break;
-		case SORT_REC_64:
-			status = rec64_sort(&m, &mask);
-			break;
-		case SORT_REC_128:
-			status = rec128_sort(&m, &mask);
-			break;
-	}
+	status = CALL_FORMAT(problem->format, sort, &m, &mask);
 	/* too many records out of place; the records are unchanged */
 	if (status == SORT_NOT_APPLICABLE)
 		status = cpu_radix_kernel.run(problem);

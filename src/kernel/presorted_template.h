@@ -1,11 +1,7 @@
 /*
  * presorted_template.h
- *	  Body of presorted for one record format; included once per format.
- *
- * The includer defines
- *		PRESORTED(name)		name of a function of this format
- *		REC					record type
- *		REC_LESS, REC_BEFORE	as in rec.h
+ *	  Body of presorted for one record format; included once per format
+ *	  (formats_template.h).
  */
 
 /* Reverses records [from, to). */
@@ -284,8 +280,3 @@ PRESORTED(sort) (Member *m, const KeyMask *mask)
 		return PRESORTED(merge_runs) (m, mask) ? SORT_OK : SORT_STOPPED;
 	return PRESORTED(drop_merge) (m, mask);
 }
-
-#undef PRESORTED
-#undef REC
-#undef REC_LESS
-#undef REC_BEFORE

@@ -227,26 +227,9 @@ radix_digit_bits_max(size_t rec_size, int equal)
 	return (rec_size > sizeof(uint64_t) || equal > RADIX_SAMPLE_EQUAL ? 2 : 3) * RADIX_MAX_BITS;
 }
 
-#define RADIX(name)	packed_##name
-#define REC			uint64_t
-#define REC_WINDOW	PACKED_WINDOW
-#define REC_LESS	PACKED_LESS
-#define REC_DIFFER	PACKED_DIFFER
-#include "kernel/radix/radix_template.h"
-
-#define RADIX(name)	rec64_##name
-#define REC			SortRec64
-#define REC_WINDOW	REC64_WINDOW
-#define REC_LESS	REC64_LESS
-#define REC_DIFFER	REC64_DIFFER
-#include "kernel/radix/radix_template.h"
-
-#define RADIX(name)	rec128_##name
-#define REC			SortRec128
-#define REC_WINDOW	REC128_WINDOW
-#define REC_LESS	REC128_LESS
-#define REC_DIFFER	REC128_DIFFER
-#include "kernel/radix/radix_template.h"
+#define RADIX			FORMAT
+#define FORMAT_TEMPLATE "kernel/radix/radix_template.h"
+#include "kernel/formats_template.h"
 
 /* Bytes of RadixWork.tmp: twice the average part, as parts vary. */
 static size_t
@@ -294,22 +277,6 @@ radix_scratch_bytes(const SortProblem *problem)
 	return bytes;
 }
 
-/* Sorts the problem in its format. */
-static bool
-radix_sort(Member *m, RadixWork *work)
-{
-	switch (m->problem->format)
-	{
-		case SORT_REC_PACKED:
-			return packed_sort(m, work);
-		case SORT_REC_64:
-			return rec64_sort(m, work);
-		case SORT_REC_128:
-			return rec128_sort(m, work);
-	}
-	return false;
-}
-
 /* Initialises the fields that do not depend on scratch. */
 static void
 radix_work_init(RadixWork *work, const SortProblem *problem)
@@ -331,16 +298,7 @@ radix_finish(Member *m, void *recs, void *tmp, size_t n, int low_bit)
 	radix_work_init(&work, m->problem);
 	if (n == 0 || low_bit <= work.begin_bit)
 		return true;
-	switch (m->problem->format)
-	{
-		case SORT_REC_PACKED:
-			return packed_finish(m, &work, recs, recs, tmp, n, low_bit, m->problem->end_bit);
-		case SORT_REC_64:
-			return rec64_finish(m, &work, recs, recs, tmp, n, low_bit, m->problem->end_bit);
-		case SORT_REC_128:
-			return rec128_finish(m, &work, recs, recs, tmp, n, low_bit, m->problem->end_bit);
-	}
-	return false;
+	return CALL_FORMAT(m->problem->format, finish, m, &work, recs, recs, tmp, n, low_bit, m->problem->end_bit);
 }
 
 /* One call of radix_run(), shared by the members. */
@@ -378,7 +336,7 @@ radix_member(void *arg, int rank)
 		work.tmp_bytes = radix_tmp_bytes(problem);
 		work.tmp = p + rank * work.tmp_bytes;
 	}
-	ok = radix_sort(&m, &work);
+	ok = CALL_FORMAT(problem->format, sort, &m, &work);
 	/* all members store the same value */
 	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->result, work.result, __ATOMIC_RELAXED);

@@ -1,15 +1,10 @@
 /*
  * radix_template.h
- *	  The radix sort of one record format; included once per format.
+ *	  The radix sort of one record format; included once per format (formats_template.h).
  *
  * First the sort of a part, or of a small input, by one member; then that of records whose
  * leading bits are skewed; then a team's sort of a whole problem, which is divided into parts by
  * the leading digit.
- *
- * The includer defines the following names, which are undefined at the end:
- *		RADIX(name)			name of a function of this format
- *		REC					record type
- *		REC_WINDOW, REC_LESS, REC_DIFFER	as in rec.h
  */
 
 /*
@@ -893,10 +888,3 @@ RADIX(sort) (Member *m, RadixWork *work)
 		return true;
 	return RADIX(leaf) (m, work, recs, NULL, other, problem->n, problem->end_bit);
 }
-
-#undef RADIX
-#undef REC
-#undef REC_WINDOW
-#undef REC_LESS
-#undef REC_DIFFER
-#undef REC_SPLIT_WORD
