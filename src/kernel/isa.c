@@ -32,9 +32,3 @@ sort_isa_force(SortIsa isa)
 {
 	forced = isa;
 }
-
-const char *
-sort_isa_name(SortIsa isa)
-{
-	return isa == SORT_ISA_AVX512 ? "avx512" : isa == SORT_ISA_AVX2 ? "avx2" : "portable";
-}

@@ -27,7 +27,4 @@ extern SortIsa sort_isa(void);
  */
 extern void sort_isa_force(SortIsa isa);
 
-/* Name of a level, for output. */
-extern const char *sort_isa_name(SortIsa isa);
-
 #endif							/* GPUSORT_ISA_H */

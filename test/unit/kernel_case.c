@@ -35,8 +35,8 @@ fail(const char *kernel, const SortCase *c, const char *distribution, const char
 {
 	nfailures++;
 	if (nfailures <= 20)
-		fprintf(stderr, "FAILED %s (%s, %d threads): format %d, n %zu, bits [%d, %d), %s, rids %s: %s\n",
-				kernel, sort_isa_name(sort_isa()), sort_team_size(team), (int) c->format, c->n,
+		fprintf(stderr, "FAILED %s (SortIsa %d, %d threads): format %d, n %zu, bits [%d, %d), %s, rids %s: %s\n",
+				kernel, (int) sort_isa(), sort_team_size(team), (int) c->format, c->n,
 				c->begin_bit, c->end_bit, distribution,
 				c->rids_ascending ? "ascending" : "scrambled", what);
 }

@@ -81,6 +81,28 @@ width_of(SortKey all)
 		return (out); \
 	} while (0)
 
+/* Decodes a block of keys of key_t; returns their number.  Differences that UNPACK does not read have whole bytes. */
+#define DECODE(key_t, before, in, keys) \
+	do { \
+		const unsigned width = (uint8_t) (in)[0]; \
+		const size_t n = key_delta_count(in); \
+		(in) += KEY_DELTA_HEAD; \
+		if (width <= KEY_DELTA_BITS) \
+			UNPACK(in, before, n, width, keys); \
+		else \
+		{ \
+			const key_t mask = ~(key_t) 0 >> (8 * sizeof(key_t) - width); \
+			for (size_t i = 0; i < n; i++, (in) += width / 8) \
+			{ \
+				key_t		difference; \
+				memcpy(&difference, (in), sizeof(difference)); \
+				before += difference & mask; \
+				(keys)[i] = before; \
+			} \
+		} \
+		return n; \
+	} while (0)
+
 char *
 key_delta_encode64(uint64_t before, const uint64_t *keys, size_t n, char *out)
 {
@@ -96,47 +118,11 @@ key_delta_encode128(SortKey before, const SortKey *keys, size_t n, char *out)
 size_t
 key_delta_decode64(uint64_t before, const char *in, uint64_t *keys)
 {
-	unsigned	width = (uint8_t) in[0];
-	size_t		n = key_delta_count(in);
-
-	in += KEY_DELTA_HEAD;
-	if (width <= KEY_DELTA_BITS)
-	{
-		UNPACK(in, before, n, width, keys);
-		return n;
-	}
-	for (size_t i = 0; i < n; i++, in += sizeof(uint64_t))
-	{
-		uint64_t	difference;
-
-		memcpy(&difference, in, sizeof(difference));
-		before += difference;
-		keys[i] = before;
-	}
-	return n;
+	DECODE(uint64_t, before, in, keys);
 }
 
 size_t
 key_delta_decode128(SortKey before, const char *in, SortKey *keys)
 {
-	unsigned	width = (uint8_t) in[0];
-	size_t		n = key_delta_count(in);
-	SortKey		mask;
-
-	in += KEY_DELTA_HEAD;
-	if (width <= KEY_DELTA_BITS)
-	{
-		UNPACK(in, before, n, width, keys);
-		return n;
-	}
-	mask = width == 128 ? ~(SortKey) 0 : ((SortKey) 1 << width) - 1;
-	for (size_t i = 0; i < n; i++, in += width / 8)
-	{
-		SortKey		difference;
-
-		memcpy(&difference, in, sizeof(difference));
-		before += difference & mask;
-		keys[i] = before;
-	}
-	return n;
+	DECODE(SortKey, before, in, keys);
 }
