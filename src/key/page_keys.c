@@ -119,7 +119,7 @@ keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, 
 			i += string_keys(col, kind, at + i, offset, data + i, count - i);
 			/* this string may set or shorten the prefix, which changes the range */
 			if (i < count)
-				keybuf_value(keybuf, maker, col, at + i, page_datum(data[i] + offset, byval_len));
+				keybuf_value(keybuf, maker, col, at + i, datum_at(data[i] + offset, byval_len));
 		}
 		return;
 	}

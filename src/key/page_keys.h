@@ -11,7 +11,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/tupmacs.h"
 #include "key/key_buffer.h"
 
 /* Where the columns of a key buffer lie in heap tuples. */
@@ -62,13 +61,6 @@ page_keys_fixed(const PageKeys *keys, const HeapTupleHeaderData *tuple)
 	return keys->fixed && tuple_walk_plain(keys->walk, tuple);
 }
 
-/* The Datum of the value at p. */
-static inline Datum
-page_datum(const char *p, int byval_len)
-{
-	return byval_len == 0 ? PointerGetDatum(p) : fetch_att(p, true, byval_len);
-}
-
 /* normkey_of_value() of the value at p; kind is the column's and may be a constant. */
 static pg_attribute_always_inline uint64
 normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, const char *p,
@@ -81,7 +73,7 @@ normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip
 #define REF_NORMKEY_AT(kind, normkey, make, words) \
 		case kind: return (normkey) (make(p) ^ flip);
 #define COMPUTED_NORMKEY_AT(kind, normkey, make, words) \
-		case kind: return (normkey) (make(col, maker, page_datum(p, byval_len), inexact) ^ flip);
+		case kind: return (normkey) (make(col, maker, datum_at(p, byval_len), inexact) ^ flip);
 			KEY_KINDS(VALUE_NORMKEY_AT, REF_NORMKEY_AT, COMPUTED_NORMKEY_AT)
 	}
 	pg_unreachable();

@@ -172,7 +172,7 @@ compare_cutoff(const BoundedSink *sink, TupleTableSlot *slot, const PageKeys *pa
 				return null != col->nulls_first ? 1 : -1;
 			continue;
 		}
-		value = slot != NULL ? slot->tts_values[col->att] : page_datum(where[c][i], page->byval_len[c]);
+		value = slot != NULL ? slot->tts_values[col->att] : datum_at(where[c][i], page->byval_len[c]);
 		if (sink->cutoff_compared[c])
 		{
 			if (!sink->have_cutoff)

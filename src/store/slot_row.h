@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "executor/tuptable.h"
-#include "store/arena_reserve.h"
+#include "store/arena.h"
 #include "store/row_copy.h"
 #include "store/row_writer.h"
 
@@ -33,6 +33,26 @@ slot_heap_tuple(const TupleTableSlot *slot)
 }
 
 /* ---- Storing a slot's row in the arena ---- */
+
+/* Makes size bytes available at arena->next; false if the arena is full. */
+static inline bool
+arena_reserve(Arena *arena, BulkOwner *owner, Size size)
+{
+	return likely(size <= (Size) (arena->end - arena->next)) || arena_make_room(arena, owner, size);
+}
+
+/* Allocates a row of size bytes (MAXALIGN'ed); NULL if the arena is full. */
+static inline char *
+arena_alloc(Arena *arena, BulkOwner *owner, Size size, uint32 *rid)
+{
+	char	   *row;
+
+	if (unlikely(!arena_reserve(arena, owner, size)))
+		return NULL;
+	row = arena->next;
+	*rid = arena_take(arena, size);
+	return row;
+}
 
 /* The form of a slot's row before it is stored. */
 typedef struct RowForm

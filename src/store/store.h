@@ -8,15 +8,12 @@
 #ifndef GPUSORT_STORE_STORE_H
 #define GPUSORT_STORE_STORE_H
 
-#include "store/arena_reserve.h"
-#include "store/column_read.h"
 #include "store/memory.h"
 #include "store/row_copy.h"
 #include "store/row_mark.h"
-#include "store/row_pick_inline.h"
 #include "store/row_tid.h"
 #include "store/row_writer.h"
 #include "store/slot_row.h"
-#include "store/tuple_walk_inline.h"
+#include "store/tuple_read.h"
 
 #endif							/* GPUSORT_STORE_STORE_H */

@@ -11,10 +11,8 @@
 
 #include "access/tupmacs.h"
 #include "compat.h"
-#include "store/column_reader.h"
 #include "store/row_copy.h"
-#include "store/row_pick.h"
-#include "store/tuple_walk_inline.h"
+#include "store/tuple.h"
 #include "utils/datum.h"
 
 /* The value of a column in tuples older than the column, as a tuple would have it. */
@@ -146,7 +144,7 @@ tuple_walk_columns(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size
 			p = (const char *) (((uintptr_t) p + col->align) & ~(uintptr_t) col->align);
 		where[att] = p;
 		if (p < end)
-			p += walk_value_size(col, p);
+			p += col->len > 0 ? col->len : VARSIZE_ANY(p);
 		if (unlikely(p > end || where[att] == end))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
@@ -198,7 +196,7 @@ column_reader_read_slowly(const ColumnReader *reader, const HeapTupleHeaderData 
 		const char *from = where[column->att];
 
 		*column->isnull = from == NULL;
-		*column->value = from == NULL ? (Datum) 0 : reader_column_load(column, from);
+		*column->value = from == NULL ? (Datum) 0 : datum_at(from, column->byval_len);
 	}
 }
 

@@ -1,15 +1,37 @@
 /*
- * row_pick_inline.h
- *	  Forms rows from columns of tuples, for loops over rows.
+ * tuple_read.h
+ *	  Reads columns of tuples, and forms rows from them, for loops over rows.
  */
-#ifndef GPUSORT_STORE_ROW_PICK_INLINE_H
-#define GPUSORT_STORE_ROW_PICK_INLINE_H
+#ifndef GPUSORT_STORE_TUPLE_READ_H
+#define GPUSORT_STORE_TUPLE_READ_H
 
 #include "postgres.h"
 
 #include "store/row_copy.h"
-#include "store/row_pick.h"
-#include "store/tuple_walk_inline.h"
+#include "store/tuple.h"
+
+/*
+ * Stores the columns of a tuple of len bytes.  Values passed by reference stay in the tuple.
+ * Raises an error if a column lies outside the tuple.
+ */
+static pg_attribute_always_inline void
+column_reader_read(const ColumnReader *reader, const HeapTupleHeaderData *tuple, Size len)
+{
+	WalkAt		at[WALK_MAX_STEPS];
+
+	if (unlikely(!tuple_walk(reader->walk, tuple, len, at)))
+	{
+		column_reader_read_slowly(reader, tuple, len);
+		return;
+	}
+	for (int i = 0; i < reader->n; i++)
+	{
+		const ReaderColumn *column = &reader->columns[i];
+
+		*column->value = datum_at(at[column->step].begin + column->offset, column->byval_len);
+		*column->isnull = false;
+	}
+}
 
 /* Upper bound of the bytes that row_pick() writes for a tuple of len bytes. */
 static inline Size
@@ -54,4 +76,4 @@ row_pick(const RowPick *pick, const HeapTupleHeaderData *tuple, Size len, char *
 	return copy_align(to, MAXIMUM_ALIGNOF - 1) - row;
 }
 
-#endif							/* GPUSORT_STORE_ROW_PICK_INLINE_H */
+#endif							/* GPUSORT_STORE_TUPLE_READ_H */
