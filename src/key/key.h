@@ -13,10 +13,8 @@
 #ifndef GPUSORT_KEY_KEY_H
 #define GPUSORT_KEY_KEY_H
 
-#include "key/common_range.h"
 #include "key/key_column.h"
 #include "key/key_layout.h"
-#include "key/key_maker.h"
 #include "key/key_row.h"
 #include "key/key_string.h"
 #include "key/page_keys.h"

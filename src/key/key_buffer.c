@@ -21,10 +21,7 @@
  */
 #include "postgres.h"
 
-#include "key/common_range.h"
-#include "key/key_buffer.h"
 #include "key/key_internal.h"
-#include "key/key_maker.h"
 #include "key/key_string.h"
 
 #define KEYBUF_FIRST_ROWS	64

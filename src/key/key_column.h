@@ -1,6 +1,7 @@
 /*
  * key_column.h
- *	  Key columns: the SQL types that can be sort keys, and the key kind of each.
+ *	  Key columns: the SQL types that can be sort keys, the key kind of each, and key makers,
+ *	  the state of the functions that make normalized keys.
  */
 #ifndef GPUSORT_KEY_KEY_COLUMN_H
 #define GPUSORT_KEY_KEY_COLUMN_H
@@ -9,6 +10,8 @@
 
 #include "access/attnum.h"
 #include "key/type/traits.h"
+
+struct SortSupportData;
 
 /* One column of the ORDER BY. */
 typedef struct KeyColumn
@@ -48,5 +51,21 @@ extern bool key_sorts_by_letters(const KeyColumn *key);
  * operator compares bytes.
  */
 extern bool key_orders_by_equality(const KeyColumn *key);
+
+/* Makes the key maker of a column, or of its second word, in cxt. */
+extern KeyMaker key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind);
+
+/*
+ * Type and collation of the first parts that the key maker has seen (nested
+ * kinds).  Normalized keys of two processes compare only if these are the same.  0: no
+ * value has been seen, or the kind has no parts.
+ */
+extern uint64 key_maker_part_type(KeyKind kind, KeyMaker maker);
+
+/* KEY_ABBREVIATED if the column's sort support has abbreviated keys, else KEY_COMPARED. */
+extern KeyKind abbreviated_kind(const KeyColumn *key);
+
+/* Sort support of a column in cxt, with abbreviated keys if abbreviate. */
+extern struct SortSupportData *abbreviated_support(MemoryContext cxt, const KeyColumn *key, bool abbreviate);
 
 #endif							/* GPUSORT_KEY_KEY_COLUMN_H */

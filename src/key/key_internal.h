@@ -1,6 +1,6 @@
 /*
  * key_internal.h
- *	  What the files of key/ share: collations, prefixes, state of key makers.
+ *	  What the files of key/ share: collations, prefixes, positions of enums.
  */
 #ifndef GPUSORT_KEY_KEY_INTERNAL_H
 #define GPUSORT_KEY_KEY_INTERNAL_H
@@ -23,17 +23,7 @@ extern uint64 string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i
  */
 extern void string_give_up_prefix(const KeyBufferColumn *col, KeyRange *range, BytesPrefix *prefix);
 
-/* ------------------------------------------------------------------------
- * State of key makers
- * ------------------------------------------------------------------------
- */
-
-typedef struct EnumOrder EnumOrder;
-
 /* The positions of an enum's values, which are read when the first value arrives. */
-extern EnumOrder *enum_order_create(MemoryContext cxt);
-
-/* What keytype.c knows of the first parts of arrays, ranges and rows. */
-typedef struct FirstPart FirstPart;
+extern struct EnumOrder *enum_order_create(MemoryContext cxt);
 
 #endif							/* GPUSORT_KEY_KEY_INTERNAL_H */

@@ -43,7 +43,7 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 }
 
 /* Writes a column of rows [at, at + count). */
-#define COLUMN_LOOP(kind, normkey_t) \
+#define COLUMN_LOOP(kind, normkey_t, ...) \
 		case kind: \
 		{ \
 			normkey_t    *normkeys = (normkey_t *) col->normkeys + at; \
@@ -62,8 +62,6 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 			key_range_add(&col->range, max); \
 			break; \
 		}
-#define COLUMN_VALUE(kind, normkey, type, from_datum, make, back)	COLUMN_LOOP(kind, normkey)
-#define COLUMN_REF(kind, normkey, make, words)	COLUMN_LOOP(kind, normkey)
 #define COLUMN_COMPUTED(kind, normkey, make, words) \
 		case kind: keybuf_column_computed(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
 
@@ -145,7 +143,7 @@ keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at
 {
 	switch (col->kind)
 	{
-			KEY_KINDS(COLUMN_VALUE, COLUMN_REF, COLUMN_COMPUTED)
+			KEY_KINDS(COLUMN_LOOP, COLUMN_LOOP, COLUMN_COMPUTED)
 	}
 }
 
@@ -188,7 +186,7 @@ page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWri
 	}
 }
 
-#define SELECT_LOOP(kind, normkey_t) \
+#define SELECT_LOOP(kind, normkey_t, ...) \
 		case kind: \
 			for (int i = first; i < n; i++) \
 			{ \
@@ -198,9 +196,6 @@ page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWri
 					normkey_at(col, maker, kind, (normkey_t) col->flip, where[i], byval_len, &inexact) <= normkey; \
 			} \
 			break;
-#define SELECT_VALUE(kind, normkey, type, from_datum, make, back)	SELECT_LOOP(kind, normkey)
-#define SELECT_REF(kind, normkey, make, words)	SELECT_LOOP(kind, normkey)
-#define SELECT_COMPUTED(kind, normkey, make, words)	SELECT_LOOP(kind, normkey)
 
 int
 page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
@@ -213,7 +208,7 @@ page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter 
 
 	switch (col->kind)
 	{
-			KEY_KINDS(SELECT_VALUE, SELECT_REF, SELECT_COMPUTED)
+			KEY_KINDS(SELECT_LOOP, SELECT_LOOP, SELECT_LOOP)
 	}
 	return nleft;
 }

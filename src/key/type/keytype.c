@@ -33,9 +33,7 @@
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "compat.h"
-#include "key/key_buffer.h"
 #include "key/key_internal.h"
-#include "key/key_maker.h"
 #include "key/key_string.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -44,85 +42,55 @@
 #include "utils/rangetypes.h"
 #include "utils/typcache.h"
 
-/* OIDs from pg_opfamily.dat.  PostgreSQL's headers do not name all of them. */
-#define FAMILY_ARRAY			397
-#define FAMILY_BIT				423
-#define FAMILY_BOOL				424
-#define FAMILY_BPCHAR			426
-#define FAMILY_BYTEA			428
-#define FAMILY_CHAR				429
-#define FAMILY_DATETIME			434
-#define FAMILY_FLOAT			1970
-#define FAMILY_NETWORK			1974
-#define FAMILY_INTEGER			1976
-#define FAMILY_INTERVAL			1982
-#define FAMILY_MACADDR			1984
-#define FAMILY_NUMERIC			1988
-#define FAMILY_OID				1989
-#define FAMILY_TEXT				1994
-#define FAMILY_TIME				1996
-#define FAMILY_TIMETZ			2000
-#define FAMILY_VARBIT			2002
-#define FAMILY_TEXT_PATTERN		2095
-#define FAMILY_BPCHAR_PATTERN	2097
-#define FAMILY_MONEY			2099
-#define FAMILY_TID				2789
-#define FAMILY_UUID				2968
-#define FAMILY_RECORD			2994
-#define FAMILY_PG_LSN			3253
-#define FAMILY_MACADDR8			3371
-#define FAMILY_ENUM				3522
-#define FAMILY_RANGE			3901
-#define FAMILY_MULTIRANGE		4199
-#define FAMILY_XID8				5067
+/* PostgreSQL's headers do not name the operator families of all types. */
+#define FAMILY_TEXT		1994
+#define FAMILY_BPCHAR	426
 
 typedef struct KeyType
 {
-	Oid			opfamily;
+	Oid			opfamily;		/* from pg_opfamily.dat */
 	Oid			type;
 	KeyKind		kind;
 } KeyType;
 
 static const KeyType key_types[] = {
-	{FAMILY_INTEGER, INT4OID, KEY_INT4},
-	{FAMILY_INTEGER, INT8OID, KEY_INT8},
-	{FAMILY_INTEGER, INT2OID, KEY_INT2},
-	{FAMILY_FLOAT, FLOAT8OID, KEY_FLOAT8},
-	{FAMILY_FLOAT, FLOAT4OID, KEY_FLOAT4},
-	{FAMILY_DATETIME, TIMESTAMPTZOID, KEY_INT8},
-	{FAMILY_DATETIME, TIMESTAMPOID, KEY_INT8},
-	{FAMILY_DATETIME, DATEOID, KEY_INT4},
-	{FAMILY_TIME, TIMEOID, KEY_INT8},
-	{FAMILY_MONEY, MONEYOID, KEY_INT8},
-	{FAMILY_OID, OIDOID, KEY_UINT4},
-	{FAMILY_BOOL, BOOLOID, KEY_UINT8},
-	{FAMILY_CHAR, CHAROID, KEY_UINT8},
+	{1976, INT4OID, KEY_INT4},
+	{1976, INT8OID, KEY_INT8},
+	{1976, INT2OID, KEY_INT2},
+	{1970, FLOAT8OID, KEY_FLOAT8},
+	{1970, FLOAT4OID, KEY_FLOAT4},
+	{434, TIMESTAMPTZOID, KEY_INT8},
+	{434, TIMESTAMPOID, KEY_INT8},
+	{434, DATEOID, KEY_INT4},
+	{1996, TIMEOID, KEY_INT8},
+	{2099, MONEYOID, KEY_INT8},
+	{1989, OIDOID, KEY_UINT4},
+	{424, BOOLOID, KEY_UINT8},
+	{429, CHAROID, KEY_UINT8},
 	{FAMILY_TEXT, TEXTOID, KEY_TEXT},
 	{FAMILY_TEXT, NAMEOID, KEY_NAME},
 	{FAMILY_BPCHAR, BPCHAROID, KEY_BPCHAR},
-	{FAMILY_BYTEA, BYTEAOID, KEY_BYTEA},
-	{FAMILY_NUMERIC, NUMERICOID, KEY_NUMERIC},
-	{FAMILY_UUID, UUIDOID, KEY_UUID},
-	{FAMILY_INTERVAL, INTERVALOID, KEY_INTERVAL},
-	{FAMILY_ENUM, ANYENUMOID, KEY_ENUM},
-	{FAMILY_NETWORK, INETOID, KEY_INET},
-	{FAMILY_TIMETZ, TIMETZOID, KEY_TIMETZ},
-	{FAMILY_MACADDR, MACADDROID, KEY_MACADDR},
-	{FAMILY_MACADDR8, MACADDR8OID, KEY_MACADDR8},
-	{FAMILY_BIT, BITOID, KEY_BITS},
-	{FAMILY_VARBIT, VARBITOID, KEY_BITS},
-	{FAMILY_TID, TIDOID, KEY_TID},
-	{FAMILY_XID8, XID8OID, KEY_UINT64},
-	{FAMILY_PG_LSN, PG_LSNOID, KEY_UINT64},
-	{FAMILY_ARRAY, ANYARRAYOID, KEY_ARRAY},
-	{FAMILY_RANGE, ANYRANGEOID, KEY_RANGE},
-	{FAMILY_MULTIRANGE, ANYMULTIRANGEOID, KEY_MULTIRANGE},
-	{FAMILY_RECORD, RECORDOID, KEY_RECORD},
-	{FAMILY_TEXT_PATTERN, TEXTOID, KEY_TEXT},
-	{FAMILY_BPCHAR_PATTERN, BPCHAROID, KEY_BPCHAR},
+	{428, BYTEAOID, KEY_BYTEA},
+	{1988, NUMERICOID, KEY_NUMERIC},
+	{2968, UUIDOID, KEY_UUID},
+	{1982, INTERVALOID, KEY_INTERVAL},
+	{3522, ANYENUMOID, KEY_ENUM},
+	{1974, INETOID, KEY_INET},
+	{2000, TIMETZOID, KEY_TIMETZ},
+	{1984, MACADDROID, KEY_MACADDR},
+	{3371, MACADDR8OID, KEY_MACADDR8},
+	{423, BITOID, KEY_BITS},
+	{2002, VARBITOID, KEY_BITS},
+	{2789, TIDOID, KEY_TID},
+	{5067, XID8OID, KEY_UINT64},
+	{3253, PG_LSNOID, KEY_UINT64},
+	{397, ANYARRAYOID, KEY_ARRAY},
+	{3901, ANYRANGEOID, KEY_RANGE},
+	{4199, ANYMULTIRANGEOID, KEY_MULTIRANGE},
+	{2994, RECORDOID, KEY_RECORD},
+	{2095, TEXTOID, KEY_TEXT},	/* text_pattern_ops */
+	{2097, BPCHAROID, KEY_BPCHAR},	/* bpchar_pattern_ops */
 };
-
-static FirstPart *first_part_create(MemoryContext cxt, Oid collation);
 
 /* Chooses the kind of a column of strings by its collation. */
 static bool
@@ -238,29 +206,6 @@ key_orders_by_equality(const KeyColumn *key)
 }
 
 /* ------------------------------------------------------------------------
- * Key makers
- *
- * A key maker points to catalog caches and functions of this process.  It is kept
- * apart from the key buffer, which other processes may read.
- * ------------------------------------------------------------------------
- */
-
-KeyMaker
-key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind)
-{
-	KeyMaker	maker = NO_KEY_MAKER;
-
-	if (kind == KEY_ABBREVIATED)
-		maker.ssup = abbreviated_support(cxt, key, true);
-	else if (kind == KEY_ENUM)
-		maker.enum_order = enum_order_create(cxt);
-	else if (key_traits[kind].nested)
-		maker.first_part = first_part_create(cxt, key->collation);
-	return maker;
-}
-
-
-/* ------------------------------------------------------------------------
  * Arrays, ranges, multiranges and rows
  * ------------------------------------------------------------------------
  */
@@ -273,7 +218,7 @@ key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 
 #define TYPE_NO_COLUMN		VOIDOID /* part type of rows without columns */
 
-struct FirstPart
+typedef struct FirstPart
 {
 	MemoryContext cxt;
 	Oid			collation;		/* of the column; for rows: of the first part */
@@ -291,7 +236,7 @@ struct FirstPart
 
 	/* rows: att has the first value's type and collation */
 	bool		alike;
-};
+} FirstPart;
 
 /* The part type is unknown until the first value arrives. */
 static FirstPart *
@@ -302,6 +247,24 @@ first_part_create(MemoryContext cxt, Oid collation)
 	part->cxt = cxt;
 	part->collation = collation;
 	return part;
+}
+
+/*
+ * A key maker points to catalog caches and functions of this process.  It is kept
+ * apart from the key buffer, which other processes may read.
+ */
+KeyMaker
+key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind)
+{
+	KeyMaker	maker = NO_KEY_MAKER;
+
+	if (kind == KEY_ABBREVIATED)
+		maker.ssup = abbreviated_support(cxt, key, true);
+	else if (kind == KEY_ENUM)
+		maker.enum_order = enum_order_create(cxt);
+	else if (key_traits[kind].nested)
+		maker.first_part = first_part_create(cxt, key->collation);
+	return maker;
 }
 
 uint64

@@ -35,9 +35,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_enum.h"
 #include "compat.h"
-#include "key/key_buffer.h"
 #include "key/key_internal.h"
-#include "key/key_maker.h"
 #include "key/type/bytes.h"
 #include "key/type/traits.h"
 #include "miscadmin.h"
@@ -196,12 +194,12 @@ typedef struct EnumPosition
 	bool		inexact;
 } EnumPosition;
 
-struct EnumOrder
+typedef struct EnumOrder
 {
 	MemoryContext cxt;
 	int			n;
 	EnumPosition *positions;	/* n positions, sorted by value */
-};
+} EnumOrder;
 
 EnumOrder *
 enum_order_create(MemoryContext cxt)
@@ -283,7 +281,7 @@ enum_load(EnumOrder *order, Oid value)
 	order->n = n;
 }
 
-uint32
+uint64
 enum_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	EnumOrder  *order = maker.enum_order;
@@ -296,7 +294,7 @@ enum_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inex
 		if (position == NULL)
 		{
 			*inexact = true;
-			return (uint32) key_unplaced(KEY_ENUM);
+			return key_unplaced(KEY_ENUM);
 		}
 	}
 	if (unlikely(position->inexact))

@@ -30,12 +30,6 @@
 #include "utils/date.h"
 
 static inline uint64
-normkey_uuid(const char *p)
-{
-	return bytes_load(p);
-}
-
-static inline uint64
 normkey_uuid_low(const char *p)
 {
 	return bytes_load(p + 8);
@@ -45,12 +39,6 @@ static inline uint64
 normkey_macaddr(const char *p)
 {
 	return bytes_word(p, 6) >> 16;
-}
-
-static inline uint64
-normkey_macaddr8(const char *p)
-{
-	return bytes_load(p);
 }
 
 static inline uint64
@@ -144,10 +132,10 @@ normkey_interval_low(const char *p)
 	COMPUTED(KEY_ABBREVIATED, uint64, abbreviated_normkey, 1) \
 	COMPUTED(KEY_COMPARED, uint32, compared_normkey, 1) \
 	VALUE(KEY_UINT64, uint64, uint64, DatumGetUInt64, normkey_uint64, datum_of_uint64) \
-	REF(KEY_UUID,          uint64, normkey_uuid, 2) \
+	REF(KEY_UUID,          uint64, bytes_load, 2) \
 	REF(KEY_UUID_LOW,      uint64, normkey_uuid_low, 0) \
 	REF(KEY_MACADDR,       uint64, normkey_macaddr, 1) \
-	REF(KEY_MACADDR8,      uint64, normkey_macaddr8, 1) \
+	REF(KEY_MACADDR8,      uint64, bytes_load, 1) \
 	REF(KEY_TID,           uint64, normkey_tid, 1) \
 	REF(KEY_TIMETZ,        uint64, normkey_timetz, 2) \
 	REF(KEY_TIMETZ_ZONE,   uint32, normkey_timetz_zone, 0) \
@@ -164,12 +152,10 @@ normkey_interval_low(const char *p)
 	COMPUTED(KEY_MULTIRANGE, uint64, multirange_normkey, 1) \
 	COMPUTED(KEY_RECORD,     uint64, record_normkey, 1)
 
-#define VALUE_ENUM(kind, normkey, type, from_datum, make, back)	kind,
-#define REF_ENUM(kind, normkey, make, words)	kind,
-#define COMPUTED_ENUM(kind, normkey, make, words)	kind,
+#define KIND_NAME(kind, ...)	kind,
 typedef enum KeyKind
 {
-	KEY_KINDS(VALUE_ENUM, REF_ENUM, COMPUTED_ENUM)
+	KEY_KINDS(KIND_NAME, KIND_NAME, KIND_NAME)
 } KeyKind;
 
 struct KeyBufferColumn;
@@ -188,25 +174,20 @@ typedef union KeyMaker
 /* For kinds that need no state. */
 #define NO_KEY_MAKER	((KeyMaker) {NULL})
 
+/* make() of a COMPUTED row. */
+typedef uint64 MakeNormkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+
 /* strings.c */
-extern uint64 string_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 abbreviated_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern MakeNormkey string_normkey, abbreviated_normkey;
 
 /* numerics.c: two words */
-extern uint64 numeric_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 numeric_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern MakeNormkey numeric_normkey, numeric_low_normkey;
 
 /* scalars.c */
-extern uint64 inet_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 inet_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint32 enum_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern MakeNormkey inet_normkey, inet_low_normkey, bits_normkey, enum_normkey;
 
 /* keytype.c */
-extern uint64 array_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 range_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 multirange_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 record_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern MakeNormkey array_normkey, range_normkey, multirange_normkey, record_normkey;
 
 static inline uint32
 compared_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
