@@ -388,8 +388,8 @@ free_locale(void *arg)
 static TieCollation *
 find_collation(TieBreak *tb, TieColumn *col)
 {
-	const KeyColumn *key = &tb->keys[col - tb->cols];
-	int16		len = TupleDescAttr(tb->desc, col->attno - 1)->attlen;
+	const KeyColumn *key = &col->key;
+	int16		len = TupleDescAttr(tb->desc, col->key.attno - 1)->attlen;
 	TieCollation *collation = MemoryContextAllocZero(tb->cxt, sizeof(TieCollation));
 	bool		strings;
 	char	   *name;
@@ -657,7 +657,7 @@ rank_values(Dictionary *dict, TieBreak *tb, TieColumn *col)
 static bool
 number_values(Dictionary *dict, TieBreak *tb, const TieColumn *col, SortRec64 *recs, size_t n, uint32 max_values)
 {
-	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
+	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->key.attno - 1);
 	uint32		first = Min(max_values, DISTINCT_AT_FIRST);
 
 	for (size_t i = 0; i < n; i++)

@@ -443,7 +443,7 @@ sort_piece(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 void
 tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
-	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
+	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->key.attno - 1);
 	MergeSort	sort = {tie_comparator(tb, col)};
 
 	sort.prefetch = !attr->attbyval;
@@ -590,19 +590,6 @@ tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
  * once, as tuplesort.c does, and only values with equal abbreviated keys are compared.
  */
 
-/* Creates the maker of abbreviated keys, if the column's type has them. */
-static KeyBufferColumn *
-find_abbreviation(TieBreak *tb, TieColumn *col)
-{
-	const KeyColumn *key = &tb->keys[col - tb->cols];
-	KeyBufferColumn *normkey = MemoryContextAllocZero(tb->cxt, sizeof(KeyBufferColumn));
-
-	normkey->kind = abbreviated_kind(key);
-	normkey->flip = col->flip;
-	col->abbreviation_maker = key_maker_create(tb->cxt, key, normkey->kind);
-	return normkey;
-}
-
 bool
 tie_rank_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
@@ -615,16 +602,20 @@ tie_rank_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	 * values of kind KEY_ABBREVIATED have been compared by their abbreviated
 	 * keys already
 	 */
-	if (col->kind != KEY_COMPARED || n < ABBREVIATED_MIN_ROWS)
+	if (col->key.kind != KEY_COMPARED || n < ABBREVIATED_MIN_ROWS)
 		return false;
-	if (col->abbreviation == NULL)
-		col->abbreviation = find_abbreviation(tb, col);
-	if (col->abbreviation->kind != KEY_ABBREVIATED)
+	if (!col->abbreviation_known)
+	{
+		col->normkey[0].kind = abbreviated_kind(&col->key);
+		col->makers[0] = key_maker_create(tb->cxt, &col->key, col->normkey[0].kind);
+		col->abbreviation_known = true;
+	}
+	if (col->normkey[0].kind != KEY_ABBREVIATED)
 		return false;
 	for (size_t i = 0; i < n; i++)
 	{
 		tie_prefetch_value(recs, i, n);
-		recs[i].key = normkey_of_value(col->abbreviation, col->abbreviation_maker, (Datum) recs[i].key, &inexact);
+		recs[i].key = normkey_of_value(&col->normkey[0], col->makers[0], (Datum) recs[i].key, &inexact);
 	}
 	tie_presort_words(tb, col, recs, n, NULL);
 	for (size_t i = 1; i <= n; i++)

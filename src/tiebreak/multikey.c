@@ -38,6 +38,9 @@
 /* Bytes of a bytea in a word.  A bytea may have zeros, so the last byte counts its bytes. */
 #define COUNTED_BYTES		(BYTES_WORD - 1)
 
+/* Rows with a string of this length or more are sorted in passes, however few they are. */
+#define LONG_STRING			1024
+
 /* Bytes of a string, and of a bytea, in the word of a prefix pass. */
 #define PREFIX_PASS_BYTES	4
 #define PREFIX_PASS_COUNTED	(PREFIX_PASS_BYTES - 1)
@@ -94,7 +97,7 @@ position_of_column(const TieBreak *tb, int k)
 	KeyPosition pos = {k, 0, false, k == 0};
 
 	if (k < tb->nkeys)
-		pos.compared = key_traits[tb->cols[k].kind].needs_comparator;
+		pos.compared = key_traits[tb->cols[k].key.kind].needs_comparator;
 	return pos;
 }
 
@@ -113,10 +116,23 @@ position_after(const TieBreak *tb, KeyPosition pos, const Pass *pass, bool more)
 	}
 	else
 	{
-		pos.at += col->kind == KEY_BYTEA ? COUNTED_BYTES : BYTES_WORD;
+		pos.at += col->key.kind == KEY_BYTEA ? COUNTED_BYTES : BYTES_WORD;
 		pos.sample = true;
 	}
 	return pos;
+}
+
+/* The column's string in a row; false if it is NULL or toasted. */
+static inline bool
+read_string(const TieBreak *tb, const TieColumn *col, uint32 rid, KeyString *s)
+{
+	bool		isnull;
+	Datum		value = tie_value(tb, col, tie_row(tb, rid), &isnull);
+
+	if (isnull || string_is_toasted(col->key.kind, value))
+		return false;
+	*s = string_of(col->key.kind, value);
+	return true;
 }
 
 /* The word at a byte of a string, in the direction of the column. */
@@ -126,7 +142,7 @@ string_word(const TieColumn *col, KeyString s, size_t at)
 	size_t		left = s.len > at ? s.len - at : 0;
 	uint64		word = bytes_word(s.p + Min(at, s.len), left);
 
-	if (col->kind == KEY_BYTEA)
+	if (col->key.kind == KEY_BYTEA)
 		word = (word & ~UINT64CONST(0xff)) | Min(left, BYTES_WORD);
 	return word ^ col->flip;
 }
@@ -138,7 +154,7 @@ value_word(const TieColumn *col, KeyPosition pos, Datum value, bool *inexact)
 	if (pos.compared)
 		return (uint64) value;
 	if (col->by_bytes)
-		return string_word(col, string_of(col->kind, value), pos.at);
+		return string_word(col, string_of(col->key.kind, value), pos.at);
 	return normkey_of_value(&col->normkey[pos.at], col->makers[pos.at], value, inexact);
 }
 
@@ -149,14 +165,14 @@ word_has_more(const TieColumn *col, const Pass *pass, KeyPosition pos, uint64 wo
 	if (pos.compared)
 		return false;
 	if (!col->by_bytes)
-		return pos.at + 1 < (size_t) key_traits[col->kind].words || pass->inexact;
+		return pos.at + 1 < (size_t) key_traits[col->key.kind].words || pass->inexact;
 
 	/*
 	 * the word of a string that ends here ends with zero, that of a bytea
 	 * counts its bytes
 	 */
 	word = (word ^ col->flip) & 0xff;
-	return col->kind == KEY_BYTEA ? word > COUNTED_BYTES : word != 0;
+	return col->key.kind == KEY_BYTEA ? word > COUNTED_BYTES : word != 0;
 }
 
 /* Makes the words of the records. */
@@ -184,13 +200,13 @@ make_group_words(TieBreak *tb, SortRec64 *recs, size_t n, KeyPosition pos, Pass 
 			pass->nulls++;
 			continue;
 		}
-		if (col->by_bytes && !pos.compared && string_is_toasted(col->kind, value))
+		if (col->by_bytes && !pos.compared && string_is_toasted(col->key.kind, value))
 		{
 			pass->unplaced = true;
 			return;
 		}
 		recs[i].key = value_word(col, pos, value, &pass->inexact);
-		if (key_traits[col->kind].may_be_unplaced && !pos.compared &&
+		if (key_traits[col->key.kind].may_be_unplaced && !pos.compared &&
 			unlikely(key_normkey_unplaced(&col->normkey[0], recs[i].key)))
 		{
 			pass->unplaced = true;
@@ -226,7 +242,7 @@ sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, KeyPosit
 		size_t		left;
 		uint64		word;
 
-		if (!tie_string(tb, col, recs[at].rid, &s))
+		if (!read_string(tb, col, recs[at].rid, &s))
 			return false;
 		at = at + step < n ? at + step : at + step - n;
 		left = s.len - Min(pos.at, s.len);
@@ -265,7 +281,7 @@ prefix_word(const TieColumn *col, const Pass *pass, KeyString s, KeyString pivot
 		code = left == 0 ? pass->pivot : 2 * (uint64) pass->pivot - code;
 	else if (left > 0 && (uint8) s.p[common] > (uint8) pivot.p[common])
 		code = 2 * (uint64) pass->pivot - code;
-	if (col->kind == KEY_BYTEA)
+	if (col->key.kind == KEY_BYTEA)
 		word = (word & ~UINT64CONST(0xff)) | Min(left, PREFIX_PASS_BYTES);
 	return (code << PREFIX_PASS_BITS | word) ^ col->flip;
 }
@@ -289,7 +305,7 @@ make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, KeyPositio
 	size_t		bytes = 0;
 
 	memset(pass, 0, sizeof(*pass));
-	if (!tie_string(tb, col, recs[at].rid, &pivot))
+	if (!read_string(tb, col, recs[at].rid, &pivot))
 		return false;
 	pass->pivot = pivot.len - pos->at + 1;
 	for (size_t i = 0; i < n; i++)
@@ -300,7 +316,7 @@ make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, KeyPositio
 		CHECK_FOR_INTERRUPTS();
 		if (i + TIE_PREFETCH < n)
 			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
-		if (!tie_string(tb, col, recs[i].rid, &s))
+		if (!read_string(tb, col, recs[i].rid, &s))
 			return false;
 		recs[i].key = prefix_word(col, pass, s, pivot, pos->at, &shared);
 		differ |= recs[i].key ^ recs[0].key;
@@ -330,10 +346,10 @@ position_after_prefix(const TieBreak *tb, KeyPosition pos, const Pass *pass, uin
 
 	/* strings equal to the pivot, and strings that end in the word */
 	if ((word ^ col->flip) >> PREFIX_PASS_BITS == pass->pivot ||
-		(col->kind == KEY_BYTEA ? last <= PREFIX_PASS_COUNTED : last == 0))
+		(col->key.kind == KEY_BYTEA ? last <= PREFIX_PASS_COUNTED : last == 0))
 		return position_of_column(tb, pos.k + 1);
 	pos.at += shared_prefix(col, pass, word);
-	pos.at += col->kind == KEY_BYTEA ? PREFIX_PASS_COUNTED : PREFIX_PASS_BYTES;
+	pos.at += col->key.kind == KEY_BYTEA ? PREFIX_PASS_COUNTED : PREFIX_PASS_BYTES;
 	pos.sample = true;
 	return pos;
 }
@@ -390,16 +406,23 @@ part_nulls(TieBreak *tb, SortRec64 *recs, size_t n, size_t nulls, bool nulls_fir
 }
 
 /*
- * Must the rows be sorted in passes because of long strings?  Two rows are compared
- * just once.
+ * Must the rows be sorted in passes because of long strings in columns >= from?  Two
+ * rows are compared just once.
  */
 static bool
 has_long_strings(const TieBreak *tb, const SortRec64 *recs, size_t n, int from)
 {
 	for (size_t i = 0; n > 2 && i < n; i++)
 	{
-		if (tie_has_long_string(tb, from, recs[i].rid))
-			return true;
+		if (likely(tie_row(tb, recs[i].rid)->t_len < LONG_STRING))
+			continue;
+		for (int k = from; k < tb->nkeys; k++)
+		{
+			KeyString	s;
+
+			if (tb->cols[k].by_bytes && read_string(tb, &tb->cols[k], recs[i].rid, &s) && s.len >= LONG_STRING)
+				return true;
+		}
 	}
 	return false;
 }
@@ -504,7 +527,7 @@ sort_group(TieBreak *tb, TieGroup group)
 			group.pos = position_of_column(tb, group.pos.k + 1);
 		else if (pass.nulls > 0)
 		{
-			size_t		begin = part_nulls(tb, group.recs, group.n, pass.nulls, col->nulls_first);
+			size_t		begin = part_nulls(tb, group.recs, group.n, pass.nulls, col->key.nulls_first);
 			TieGroup	nulls = group;
 
 			nulls.n = pass.nulls;

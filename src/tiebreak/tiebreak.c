@@ -26,17 +26,14 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 	tb->cxt = cxt;
 	tb->owner = owner;
 	tb->desc = desc;
-	tb->keys = keys;
 	tb->nkeys = nkeys;
 	for (int k = 0; k < nkeys; k++)
 	{
 		TieColumn  *col = &tb->cols[k];
 
-		col->attno = keys[k].attno;
-		col->kind = keys[k].kind;
+		col->key = keys[k];
 		col->by_bytes = key_traits[keys[k].kind].by_bytes;
 		col->exact = !key_traits[keys[k].kind].computed;
-		col->nulls_first = keys[k].nulls_first;
 		col->flip = keys[k].descending ? ~UINT64_C(0) : 0;
 		for (int word = 0; word < key_traits[keys[k].kind].words; word++)
 		{
@@ -54,7 +51,7 @@ SortSupport
 tie_comparator(TieBreak *tb, TieColumn *col)
 {
 	if (col->ssup == NULL)
-		col->ssup = abbreviated_support(tb->cxt, &tb->keys[col - tb->cols], false);
+		col->ssup = abbreviated_support(tb->cxt, &col->key, false);
 	return col->ssup;
 }
 
@@ -62,8 +59,8 @@ tie_comparator(TieBreak *tb, TieColumn *col)
 static inline int
 compare_strings(const TieColumn *col, Datum a, Datum b)
 {
-	KeyString	x = string_of(col->kind, a);
-	KeyString	y = string_of(col->kind, b);
+	KeyString	x = string_of(col->key.kind, a);
+	KeyString	y = string_of(col->key.kind, b);
 	int			cmp = memcmp(x.p, y.p, Min(x.len, y.len));
 
 	if (cmp == 0)
@@ -77,7 +74,7 @@ compare_normkeys(const TieColumn *col, Datum a, Datum b)
 {
 	bool		inexact;
 
-	for (int word = 0; word < key_traits[col->kind].words; word++)
+	for (int word = 0; word < key_traits[col->key.kind].words; word++)
 	{
 		uint64		x = normkey_of_value(&col->normkey[word], col->makers[word], a, &inexact);
 		uint64		y = normkey_of_value(&col->normkey[word], col->makers[word], b, &inexact);
@@ -92,10 +89,10 @@ static int
 compare_column_values(TieBreak *tb, TieColumn *col, Datum a, bool anull, Datum b, bool bnull)
 {
 	if (anull || bnull)
-		return anull == bnull ? 0 : anull == col->nulls_first ? -1 : 1;
+		return anull == bnull ? 0 : anull == col->key.nulls_first ? -1 : 1;
 	if (col->exact)
 		return compare_normkeys(col, a, b);
-	if (col->by_bytes && !string_is_toasted(col->kind, a) && !string_is_toasted(col->kind, b))
+	if (col->by_bytes && !string_is_toasted(col->key.kind, a) && !string_is_toasted(col->key.kind, b))
 		return compare_strings(col, a, b);
 	return tie_compare(tie_comparator(tb, col), a, b);
 }
@@ -179,7 +176,7 @@ tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
 		TieColumn  *col = &tb->cols[k];
 		bool		anull;
 		bool		bnull;
-		Datum		x = slot_getattr(slot, col->attno, &anull);
+		Datum		x = slot_getattr(slot, col->key.attno, &anull);
 		Datum		y = tie_value(tb, col, b, &bnull);
 		int			cmp = compare_column_values(tb, col, x, anull, y, bnull);
 

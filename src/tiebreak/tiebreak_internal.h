@@ -24,9 +24,6 @@
 /* Up to this number rows are sorted by insertion. */
 #define TIE_INSERTION_MAX	8
 
-/* Rows with a string of this length or more are sorted in passes, however few they are. */
-#define TIE_LONG_STRING		1024
-
 /* Rows and values are prefetched this number of records ahead. */
 #define TIE_PREFETCH		16
 
@@ -47,18 +44,20 @@ typedef struct TieCollation TieCollation;
 /* A sort column. */
 typedef struct TieColumn
 {
-	AttrNumber	attno;
-	KeyKind		kind;
+	KeyColumn	key;
 	bool		by_bytes;		/* values order as their bytes do */
 	bool		exact;			/* normalized keys order as the values do */
-	bool		nulls_first;
 	uint64		flip;			/* all bits set: descending; 0: ascending */
 	SortSupport ssup;			/* comparator; NULL until needed */
 	TieCollation *collation;	/* NULL until needed */
-	KeyBufferColumn *abbreviation;	/* abbreviated keys' kind; or NULL */
-	KeyMaker	abbreviation_maker; /* makes the abbreviated keys */
-	KeyBufferColumn normkey[2]; /* of each word of the key */
-	KeyMaker	makers[2];		/* makes the words of the normalized key */
+
+	/*
+	 * each word of the normalized key, and its maker; of KEY_COMPARED, which has none, the
+	 * abbreviated key, once it is known whether there is one
+	 */
+	KeyBufferColumn normkey[2];
+	KeyMaker	makers[2];
+	bool		abbreviation_known;
 } TieColumn;
 
 struct TieBreak
@@ -66,7 +65,6 @@ struct TieBreak
 	MemoryContext cxt;
 	BulkOwner  *owner;
 	TupleDesc	desc;
-	const KeyColumn *keys;
 	int			nkeys;
 	const Arena *arena;			/* rows of the current sort */
 	BulkBuf		recs;			/* records of the current sort */
@@ -90,7 +88,7 @@ tie_value(const TieBreak *tb, const TieColumn *col, MinimalTuple row, bool *isnu
 
 	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
 	tuple.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
-	return heap_getattr(&tuple, col->attno, tb->desc, isnull);
+	return heap_getattr(&tuple, col->key.attno, tb->desc, isnull);
 }
 
 static inline MinimalTuple
@@ -142,35 +140,6 @@ tie_compare(SortSupport ssup, Datum a, Datum b)
 {
 	CHECK_FOR_INTERRUPTS();
 	return ApplySortComparator(a, false, b, false, ssup);
-}
-
-/* The column's string in a row; false if it is NULL or toasted. */
-static inline bool
-tie_string(const TieBreak *tb, const TieColumn *col, uint32 rid, KeyString *s)
-{
-	bool		isnull;
-	Datum		value = tie_value(tb, col, tie_row(tb, rid), &isnull);
-
-	if (isnull || string_is_toasted(col->kind, value))
-		return false;
-	*s = string_of(col->kind, value);
-	return true;
-}
-
-/* Does the row have a string in a column >= from that is too long to be compared repeatedly? */
-static inline bool
-tie_has_long_string(const TieBreak *tb, int from, uint32 rid)
-{
-	if (likely(tie_row(tb, rid)->t_len < TIE_LONG_STRING))
-		return false;
-	for (int k = from; k < tb->nkeys; k++)
-	{
-		KeyString	s;
-
-		if (tb->cols[k].by_bytes && tie_string(tb, &tb->cols[k], rid, &s) && s.len >= TIE_LONG_STRING)
-			return true;
-	}
-	return false;
 }
 
 /* tiebreak.c */

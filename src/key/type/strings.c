@@ -49,24 +49,18 @@
 static bool
 locale_has_no_rules(const char *name)
 {
+	bool		none = strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0;
 #ifdef __GLIBC__
-	locale_t	locale;
-	bool		none;
-#endif
+	locale_t	locale = none ? (locale_t) 0 : newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
 
-	if (strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0)
-		return true;
-#ifdef __GLIBC__
-	locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
-	if (locale == (locale_t) 0)
-		return false;
-	/* glibc returns the number in place of the pointer */
-	none = (uint32) (uintptr_t) nl_langinfo_l(_NL_COLLATE_NRULES, locale) == 0;
-	freelocale(locale);
-	return none;
-#else
-	return false;
+	if (locale != (locale_t) 0)
+	{
+		/* glibc returns the number in place of the pointer */
+		none = (uint32) (uintptr_t) nl_langinfo_l(_NL_COLLATE_NRULES, locale) == 0;
+		freelocale(locale);
+	}
 #endif
+	return none;
 }
 
 /*
