@@ -26,8 +26,6 @@
 
 #define KEYBUF_FIRST_ROWS	64
 
-static void input_order_begin(struct KeyBuffer *keybuf);
-
 static void
 add_column(KeyBuffer *keybuf, const KeyColumn *key, KeyKind kind)
 {
@@ -85,6 +83,15 @@ keybuf_writer_init(KeyWriter *writer, MemoryContext cxt, BulkOwner *owner, const
 		for (int word = 0; word < key_traits[keys[k].kind].words && c < keybuf->ncols; word++, c++)
 			writer->makers[c] = key_maker_create(cxt, &keys[k], keybuf->cols[c].kind);
 	}
+}
+
+/* Any order is possible for no rows. */
+static void
+input_order_begin(KeyBuffer *keybuf)
+{
+	keybuf->input_order.possible = keybuf->ncols > 0 ? INPUT_ASCENDING | INPUT_DESCENDING : 0;
+	keybuf->input_order.varied = false;
+	keybuf->input_order.seen = 0;
 }
 
 void
@@ -210,40 +217,6 @@ keybuf_reset(KeyBuffer *keybuf)
 		key_range_init(&keybuf->cols[c].range);
 }
 
-/*
- * Compares rows i and j by their normalized keys.  Returns false if these do not decide.
- */
-static bool
-keybuf_compare(const KeyBuffer *keybuf, size_t i, size_t j, int *cmp)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyBufferColumn *col = &keybuf->cols[c];
-		bool		null_i = col->nulls != NULL && col->nulls[i];
-		bool		null_j = col->nulls != NULL && col->nulls[j];
-		uint64		a = keybuf_normkey_at(col, i);
-		uint64		b = keybuf_normkey_at(col, j);
-
-		if (null_i != null_j)
-		{
-			*cmp = null_i == col->nulls_first ? -1 : 1;
-			return true;
-		}
-		if (!null_i && unlikely(key_range_unplaced(col, &col->range)))
-			return false;
-		/* the normalized keys of two NULLs are both 0 */
-		if (a != b)
-		{
-			*cmp = a < b ? -1 : 1;
-			return true;
-		}
-		if (col->range.inexact && !null_i)
-			return false;
-	}
-	*cmp = 0;
-	return keybuf->complete;
-}
-
 void
 keybuf_keep_begin(KeyBuffer *keybuf)
 {
@@ -330,31 +303,42 @@ keybuf_free(KeyBuffer *keybuf, BulkOwner *owner)
  * ------------------------------------------------------------------------
  */
 
-/* Any order is possible for no rows. */
-static void
-input_order_begin(KeyBuffer *keybuf)
-{
-	keybuf->input_order.possible = keybuf->ncols > 0 ? INPUT_ASCENDING | INPUT_DESCENDING : 0;
-	keybuf->input_order.varied = false;
-	keybuf->input_order.seen = 0;
-}
-
 /* Compares row i with its predecessor by all columns. */
 static void
 check_row_order(KeyBuffer *keybuf, size_t i)
 {
 	InputOrder *input_order = &keybuf->input_order;
-	int			cmp;
+	bool		known = keybuf->complete;	/* if all normalized keys are equal, the rows are */
 
-	if (!keybuf_compare(keybuf, i, i - 1, &cmp))
-		input_order->possible = 0;
-	else if (cmp == 0)
-		input_order->possible &= INPUT_ASCENDING;
-	else
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		input_order->possible &= cmp > 0 ? INPUT_ASCENDING : INPUT_DESCENDING;
-		input_order->varied = true;
+		const KeyBufferColumn *col = &keybuf->cols[c];
+		bool		null = col->nulls != NULL && col->nulls[i];
+		bool		null_before = col->nulls != NULL && col->nulls[i - 1];
+		uint64		normkey = keybuf_normkey_at(col, i);
+		uint64		before = keybuf_normkey_at(col, i - 1);
+
+		if (!null && !null_before && unlikely(key_range_unplaced(col, &col->range)))
+		{
+			known = false;
+			break;
+		}
+		/* the normalized keys of two NULLs are both 0 */
+		if (null != null_before || normkey != before)
+		{
+			bool		behind = null != null_before ? null != col->nulls_first : normkey > before;
+
+			input_order->possible &= behind ? INPUT_ASCENDING : INPUT_DESCENDING;
+			input_order->varied = true;
+			return;
+		}
+		if (col->range.inexact && !null)
+		{
+			known = false;
+			break;
+		}
 	}
+	input_order->possible &= known ? INPUT_ASCENDING : 0;
 }
 
 /* Counts the rows of [from, n) with a smaller and an equal key compared to the previous row. */

@@ -64,13 +64,15 @@ locale_has_no_rules(const char *name)
 }
 
 /*
- * The provider of the collation or database with this OID; '\0' if there is none.
- * *name is the locale's name for provider libc (palloc'd), otherwise NULL.
+ * The collation's provider; '\0' if there is no such collation.  *name is the locale's
+ * name for provider libc (palloc'd), otherwise NULL.
  */
 static char
-read_provider(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att, char **name)
+provider_of(Oid collation, char **name)
 {
-	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(oid));
+	bool		by_database = collation == DEFAULT_COLLATION_OID;
+	int			cache = by_database ? DATABASEOID : COLLOID;
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(by_database ? MyDatabaseId : collation));
 	bool		isnull;
 	char		provider;
 	Datum		value;
@@ -78,25 +80,17 @@ read_provider(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att, 
 	*name = NULL;
 	if (!HeapTupleIsValid(tuple))
 		return '\0';
-	provider = DatumGetChar(SysCacheGetAttr(cache, tuple, provider_att, &isnull));
+	provider = DatumGetChar(SysCacheGetAttr(cache, tuple, by_database ? Anum_pg_database_datlocprovider :
+											Anum_pg_collation_collprovider, &isnull));
 	if (provider == COLLPROVIDER_LIBC)
 	{
-		value = SysCacheGetAttr(cache, tuple, name_att, &isnull);
+		value = SysCacheGetAttr(cache, tuple, by_database ? Anum_pg_database_datcollate :
+								Anum_pg_collation_collcollate, &isnull);
 		if (!isnull)
 			*name = TextDatumGetCString(value);
 	}
 	ReleaseSysCache(tuple);
 	return provider;
-}
-
-static char
-provider_of(Oid collation, char **name)
-{
-	if (collation == DEFAULT_COLLATION_OID)
-		return read_provider(DATABASEOID, MyDatabaseId, Anum_pg_database_datlocprovider,
-							 Anum_pg_database_datcollate, name);
-	return read_provider(COLLOID, collation, Anum_pg_collation_collprovider,
-						 Anum_pg_collation_collcollate, name);
 }
 
 bool
