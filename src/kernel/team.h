@@ -15,11 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C"
-{
-#endif
-
 #define SORT_TEAM_MAX	64		/* most members */
 
 /* Kernels use a team from this number of records on. */
@@ -65,7 +60,4 @@ extern SortTeam *sort_thread_team_create(int size);
 /* Ends the threads and frees the team. */
 extern void sort_thread_team_destroy(SortTeam *team);
 
-#ifdef __cplusplus
-}
-#endif
 #endif							/* GPUSORT_TEAM_H */

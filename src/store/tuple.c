@@ -215,17 +215,13 @@ typedef struct KnownOffset
 	int			remainder;
 } KnownOffset;
 
+static const KnownOffset unknown_offset = {1, 0};
+
 static KnownOffset
 known_offset_after(KnownOffset offset, int bytes)
 {
 	offset.remainder = (offset.remainder + bytes) % offset.modulus;
 	return offset;
-}
-
-static bool
-known_offset_is_aligned(KnownOffset offset, uint8 align)
-{
-	return offset.modulus > align && (offset.remainder & align) == 0;
 }
 
 static KnownOffset
@@ -270,8 +266,7 @@ known_offset_of_column(const TupleWalk *walk, AttrNumber att)
 	/* the second step is a varlena at the end of the first step */
 	if (col->step == 1 && walk->steps[0].len > 0)
 		return known_offset_after(offset, walk->steps[0].len);
-	offset.modulus = 1;
-	return offset;
+	return unknown_offset;
 }
 
 /*
@@ -298,14 +293,11 @@ make_pieces(RowPick *pick)
 		if (piece == NULL || att != pick->cols[i - 1].att + 1 || align >= agree)
 		{
 			if (piece != NULL)
-				to = piece->len > 0 ? known_offset_after(to, piece->len) : (KnownOffset)
-			{
-				1, 0
-			};
+				to = piece->len > 0 ? known_offset_after(to, piece->len) : unknown_offset;
 			piece = &pick->pieces[pick->npieces++];
 			piece->step = col->step;
 			piece->from = col->offset;
-			piece->align = known_offset_is_aligned(to, align) ? 0 : align;
+			piece->align = to.modulus > align && (to.remainder & align) == 0 ? 0 : align;
 			to = known_offset_aligned(to, align);
 			agree = known_offsets_agree(to, known_offset_of_column(walk, att));
 		}

@@ -378,10 +378,7 @@ weights_key(PrimaryWeights *w, const char *p, size_t len)
 static void
 free_locale(void *arg)
 {
-	TieCollation *collation = arg;
-
-	if (collation->locale != (locale_t) 0)
-		freelocale(collation->locale);
+	freelocale((locale_t) arg);
 }
 
 /* Finds how strings of the column's collation can be presorted, if at all. */
@@ -394,9 +391,6 @@ find_collation(TieBreak *tb, TieColumn *col)
 	bool		strings;
 	char	   *name;
 
-	collation->callback.func = free_locale;
-	collation->callback.arg = collation;
-	MemoryContextRegisterResetCallback(tb->cxt, &collation->callback);
 	collation->kind = KEY_TEXT; /* citext's format */
 	strings = key_sorts_strings(key, &collation->kind);
 	if (key->kind != KEY_COMPARED || (collation->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
@@ -409,6 +403,12 @@ find_collation(TieBreak *tb, TieColumn *col)
 		return collation;
 	collation->locale = newlocale(LC_COLLATE_MASK | LC_CTYPE_MASK, name, (locale_t) 0);
 	pfree(name);
+	if (collation->locale != (locale_t) 0)
+	{
+		collation->callback.func = free_locale;
+		collation->callback.arg = collation->locale;
+		MemoryContextRegisterResetCallback(tb->cxt, &collation->callback);
+	}
 	return collation;
 }
 
@@ -666,8 +666,8 @@ number_values(Dictionary *dict, TieBreak *tb, const TieColumn *col, SortRec64 *r
 		const char *p;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!attr->attbyval && i + TIE_PREFETCH < n)
-			__builtin_prefetch(DatumGetPointer((Datum) recs[i + TIE_PREFETCH].key));
+		if (!attr->attbyval)
+			tie_prefetch_value(recs, i, n);
 		p = value_bytes(attr, &recs[i], &len);
 		recs[i].pad = number_of(dict, recs[i].key, p, len,
 								Min(max_values, first + i / DISTINCT_PART),
