@@ -670,17 +670,10 @@ typedef struct RADIX(Division)
 	bool		by_split;
 	SplitDigit	split;			/* if by_split */
 	int			low_bit;		/* otherwise: of the digit */
-	unsigned	nparts;
+	unsigned	nparts;			/* 0: all keys are equal */
 	uint32_t	start[RADIX_MAX_PARTS + 1]; /* of the parts */
 	uint32_t	offset[RADIX_MAX_PARTS];	/* where this member's records of a part go */
 } RADIX(Division);
-
-typedef enum RADIX(Divided)
-{
-	RADIX(STOPPED),
-	RADIX(ALL_EQUAL),			/* nothing is to be divided */
-	RADIX(DIVIDED)
-} RADIX(Divided);
 
 /* Bits below which all keys of a part are to be sorted. */
 static inline int
@@ -709,9 +702,9 @@ RADIX(count_by_split) (Member *m, RadixWork *work, const REC *src, size_t n, siz
 
 /*
  * Counts this member's share by the leading digit, the "bits" bits below high_bit; if few of
- * these bits vary, by a lower one.
+ * these bits vary, by a lower one.  False if stopped.
  */
-static RADIX(Divided)
+static bool
 RADIX(count_by_digit) (Member *m, RadixWork *work, const REC *src, size_t first, size_t last,
 					   int bits, int high_bit, RADIX(Division) *div, uint32_t *mine)
 {
@@ -734,7 +727,7 @@ RADIX(count_by_digit) (Member *m, RadixWork *work, const REC *src, size_t first,
 		}
 		work->shared_differ[m->rank] = differ;
 		if (!member_barrier(m))
-			return RADIX(STOPPED);
+			return false;
 		for (int r = 0; r < m->size; r++)
 		{
 			differ.hi |= work->shared_differ[r].hi;
@@ -743,20 +736,20 @@ RADIX(count_by_digit) (Member *m, RadixWork *work, const REC *src, size_t first,
 		differ.hi &= work->mask.hi & mask_below(high_bit - 64);
 		differ.lo &= work->mask.lo & mask_below(high_bit);
 		if (differ.hi == 0 && differ.lo == 0)
-			return RADIX(ALL_EQUAL);
-		if (top_bit(&differ) >= high_bit - RADIX_WASTED_BITS)
-			return RADIX(DIVIDED);
+			div->nparts = 0;
+		if (div->nparts == 0 || top_bit(&differ) >= high_bit - RADIX_WASTED_BITS)
+			return true;
 		high_bit = top_bit(&differ);
 		if (!member_barrier(m))
-			return RADIX(STOPPED);
+			return false;
 	}
 }
 
 /*
  * The team divides n records into parts, from src to other: by the leading digit below
- * high_bit, or, if that is skewed and may_split, by splitters.
+ * high_bit, or, if that is skewed and may_split, by splitters.  False if stopped.
  */
-static RADIX(Divided)
+static bool
 RADIX(divide) (Member *m, RadixWork *work, const REC *src, REC *other, size_t n, int high_bit,
 			   bool may_split, RADIX(Division) *div)
 {
@@ -764,15 +757,13 @@ RADIX(divide) (Member *m, RadixWork *work, const REC *src, REC *other, size_t n,
 	size_t		first = member_slice(m, n, m->rank);
 	size_t		last = member_slice(m, n, m->rank + 1);
 	int			bits = radix_part_bits(m->problem->team, n, sizeof(REC));
-	RADIX(Divided) divided = RADIX(DIVIDED);
 
 	div->by_split = may_split && high_bit > work->begin_bit && RADIX(is_skewed) (work, src, n, high_bit, bits);
-	if (!div->by_split)
-		divided = RADIX(count_by_digit) (m, work, src, first, last, bits, high_bit, div, mine);
-	else if (!RADIX(count_by_split) (m, work, src, n, first, last, high_bit, div, mine))
-		divided = RADIX(STOPPED);
-	if (divided != RADIX(DIVIDED))
-		return divided;
+	if (div->by_split ? !RADIX(count_by_split) (m, work, src, n, first, last, high_bit, div, mine) :
+		!RADIX(count_by_digit) (m, work, src, first, last, bits, high_bit, div, mine))
+		return false;
+	if (div->nparts == 0)
+		return true;
 
 	/* the start of each part, and of this member's share in it */
 	for (unsigned d = 0, sum = 0; d < div->nparts; d++)
@@ -800,7 +791,7 @@ RADIX(divide) (Member *m, RadixWork *work, const REC *src, REC *other, size_t n,
 			RADIX(scatter) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
 							div->low_bit, div->nparts - 1, div->offset);
 	}
-	return member_barrier(m) ? RADIX(DIVIDED) : RADIX(STOPPED);
+	return member_barrier(m);
 }
 
 /*
@@ -816,16 +807,13 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	size_t		first = member_slice(m, n, m->rank);
 	size_t		big;
 
-	switch (RADIX(divide) (m, work, src, other, n, high_bit, may_split, &div))
+	if (!RADIX(divide) (m, work, src, other, n, high_bit, may_split, &div))
+		return false;
+	if (div.nparts == 0)
 	{
-		case RADIX(STOPPED):
-			return false;
-		case RADIX(ALL_EQUAL):
-			if (into_other)
-				memcpy(other + first, src + first, (member_slice(m, n, m->rank + 1) - first) * sizeof(REC));
-			return member_barrier(m);
-		case RADIX(DIVIDED):
-			break;
+		if (into_other)
+			memcpy(other + first, src + first, (member_slice(m, n, m->rank + 1) - first) * sizeof(REC));
+		return member_barrier(m);
 	}
 
 	/* small parts; a free member takes the next one */
