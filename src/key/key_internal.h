@@ -1,11 +1,36 @@
 /*
  * key_internal.h
- *	  What the files of key/ share: collations, prefixes, positions of enums.
+ *	  What the files of key/ share: toasted values, collations, prefixes, positions of enums.
  */
 #ifndef GPUSORT_KEY_KEY_INTERNAL_H
 #define GPUSORT_KEY_KEY_INTERNAL_H
 
+#include "access/detoast.h"
+#include "compat.h"
 #include "key/key_buffer.h"
+#include "miscadmin.h"
+
+/* A varlena, detoasted if need be.  *copy is to be freed by varlena_close(), or NULL. */
+static inline const char *
+varlena_open(Datum value, void **copy)
+{
+	struct varlena *p = (struct varlena *) DatumGetPointer(value);
+
+	*copy = NULL;
+	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		p = *copy = detoast_attr(p);
+	}
+	return (const char *) p;
+}
+
+static inline void
+varlena_close(void *copy)
+{
+	if (unlikely(copy != NULL))
+		pfree(copy);
+}
 
 /* Does the collation compare strings by their bytes? */
 extern bool collation_by_bytes(Oid collation);

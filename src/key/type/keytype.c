@@ -24,7 +24,6 @@
  */
 #include "postgres.h"
 
-#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/transam.h"
@@ -36,7 +35,6 @@
 #include "key/key_internal.h"
 #include "key/key_string.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/multirangetypes.h"
 #include "utils/rangetypes.h"

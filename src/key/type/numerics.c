@@ -19,10 +19,8 @@
  */
 #include "postgres.h"
 
-#include "access/detoast.h"
 #include "compat.h"
-#include "key/type/traits.h"
-#include "miscadmin.h"
+#include "key/key_internal.h"
 
 /* Bits of the header, as in PostgreSQL's numeric.c. */
 #define HEADER_FORM			0xC000
@@ -66,7 +64,7 @@ typedef struct Numeral
 
 	/* first word of a NaN or infinity, otherwise 0 */
 	int64		special;
-	void	   *copy;			/* detoasted copy to free, or NULL */
+	void	   *copy;			/* for varlena_close() */
 } Numeral;
 
 static inline uint16
@@ -95,30 +93,14 @@ digits_from(const Numeral *n, int first, int count)
 	return v;
 }
 
-static void
-open_special(Numeral *n, uint16 header)
-{
-	n->ndigits = 0;
-	n->weight = 0;
-	n->negative = header != SPECIAL_NAN && header != SPECIAL_INFINITY;
-	n->special = header == SPECIAL_NAN ? SPECIAL_FIRST + 1 : SPECIAL_FIRST;
-}
-
 static inline void
 numeral_open(Datum value, Numeral *n)
 {
-	const char *p = (const char *) DatumGetPointer(value);
-	const char *end;
+	const char *p = varlena_open(value, &n->copy);
+	const char *end = p + VARSIZE_ANY(p);
 	uint16		header;
 
-	n->copy = NULL;
 	n->special = 0;
-	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
-	{
-		CHECK_FOR_INTERRUPTS();
-		p = n->copy = detoast_attr((struct varlena *) p);
-	}
-	end = p + VARSIZE_ANY(p);
 	p = VARDATA_ANY(p);
 	header = load16(p);
 	p += sizeof(uint16);
@@ -129,7 +111,10 @@ numeral_open(Datum value, Numeral *n)
 	}
 	else if (unlikely((header & HEADER_FORM) == FORM_SPECIAL))
 	{
-		open_special(n, header);
+		n->ndigits = 0;
+		n->weight = 0;
+		n->negative = header != SPECIAL_NAN && header != SPECIAL_INFINITY;
+		n->special = header == SPECIAL_NAN ? SPECIAL_FIRST + 1 : SPECIAL_FIRST;
 		return;
 	}
 	else
@@ -149,13 +134,6 @@ numeral_open(Datum value, Numeral *n)
 	}
 	while (n->ndigits > 0 && unlikely(digit_at(n, n->ndigits - 1) == 0))
 		n->ndigits--;
-}
-
-static inline void
-numeral_close(Numeral *n)
-{
-	if (unlikely(n->copy != NULL))
-		pfree(n->copy);
 }
 
 static inline bool
@@ -216,7 +194,7 @@ numeric_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, 
 	high = high_of(&n);
 	if (n.negative)
 		high = low_of(&n) > 0 ? -high - 1 : -high;
-	numeral_close(&n);
+	varlena_close(n.copy);
 	return normkey_int64(high);
 }
 
@@ -250,6 +228,6 @@ numeric_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum val
 		low = LOW_BASE - low;
 	if (n.ndigits > low_begin(&n) + LOW_DIGITS)
 		*inexact = true;
-	numeral_close(&n);
+	varlena_close(n.copy);
 	return (uint64) low;
 }

@@ -31,14 +31,10 @@
 
 #include <sys/socket.h>
 
-#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "catalog/pg_enum.h"
 #include "compat.h"
 #include "key/key_internal.h"
-#include "key/type/bytes.h"
-#include "key/type/traits.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/inet.h"
@@ -52,28 +48,6 @@
  * inet and cidr
  * ------------------------------------------------------------------------
  */
-
-/* Opens a value for reading.  *copy is a detoasted copy to free, or NULL. */
-static inline const inet_struct *
-address_open(Datum value, void **copy)
-{
-	const char *p = (const char *) DatumGetPointer(value);
-
-	*copy = NULL;
-	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
-	{
-		CHECK_FOR_INTERRUPTS();
-		p = *copy = detoast_attr((struct varlena *) p);
-	}
-	return (const inet_struct *) VARDATA_ANY(p);
-}
-
-static inline void
-address_close(void *copy)
-{
-	if (unlikely(copy != NULL))
-		pfree(copy);
-}
 
 static inline uint64
 ipv4_rank(uint32 address, int bits)
@@ -114,7 +88,8 @@ uint64
 inet_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
-	const inet_struct *a = address_open(value, &copy);
+	const char *p = varlena_open(value, &copy);
+	const inet_struct *a = (const inet_struct *) VARDATA_ANY(p);
 	uint64		normkey;
 
 	if (likely(a->family == PGSQL_AF_INET))
@@ -130,7 +105,7 @@ inet_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, boo
 			*inexact = true;
 		}
 	}
-	address_close(copy);
+	varlena_close(copy);
 	return normkey;
 }
 
@@ -138,7 +113,8 @@ uint64
 inet_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
-	const inet_struct *a = address_open(value, &copy);
+	const char *p = varlena_open(value, &copy);
+	const inet_struct *a = (const inet_struct *) VARDATA_ANY(p);
 	uint64		normkey = 0;
 
 	if (unlikely(a->family != PGSQL_AF_INET))
@@ -147,7 +123,7 @@ inet_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value,
 		if (a->bits < 128)
 			*inexact = true;
 	}
-	address_close(copy);
+	varlena_close(copy);
 	return normkey;
 }
 
@@ -175,8 +151,7 @@ bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, boo
 	normkey = bytes_word(VARDATA_ANY(p) + sizeof(bits), VARSIZE_ANY_EXHDR(p) - sizeof(bits));
 	if (bits > NORMKEY_BITS)
 		*inexact = true;
-	if (unlikely(copy != NULL))
-		pfree(copy);
+	varlena_close(copy);
 	return (normkey & ~UINT64CONST(0xff)) | (uint64) Min(bits, NORMKEY_BITS + 1);
 }
 

@@ -31,15 +31,12 @@
 #include <langinfo.h>
 #include <locale.h>
 
-#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
-#include "compat.h"
 #include "fmgr.h"
 #include "key/key_internal.h"
 #include "key/key_string.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
@@ -156,8 +153,7 @@ string_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *in
 	KeyString	s = string_open(col->kind, value, col->prefix.len, &copy);
 	uint64		normkey = string_normkey_behind(col->kind, &col->prefix, s, inexact);
 
-	if (unlikely(copy != NULL))
-		pfree(copy);
+	varlena_close(copy);
 	return normkey;
 }
 
@@ -170,8 +166,7 @@ string_has_prefix(const KeyBufferColumn *col, Datum value)
 	KeyString	s = string_open(col->kind, value, prefix->len, &copy);
 	bool		has = s.len >= len && memcmp(s.p, prefix->bytes, len) == 0;
 
-	if (copy != NULL)
-		pfree(copy);
+	varlena_close(copy);
 	return has;
 }
 
@@ -252,8 +247,7 @@ string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value,
 	}
 	*inexact = false;
 	normkey = string_normkey_behind(col->kind, &col->prefix, s, inexact);
-	if (copy != NULL)
-		pfree(copy);
+	varlena_close(copy);
 	return normkey ^ col->flip;
 }
 
