@@ -103,11 +103,7 @@ index_tuple_header(MinimalTuple row, uint16 info)
 					 offsetof(IndexTupleData, t_info) == sizeof(ItemPointerData), "an index tuple has another header");
 	/* reads t_infomask2 behind the TID */
 	memcpy(&header, row->mt_padding, sizeof(header));
-#ifdef WORDS_BIGENDIAN
-	return (header & ~UINT64CONST(0xFFFF)) | info;
-#else
 	return (header & UINT64CONST(0xFFFFFFFFFFFF)) | (uint64) info << 48;
-#endif
 }
 
 /* Makes the index tuple of a row, in space. */
@@ -156,11 +152,7 @@ row_becomes_index_tuple(MinimalTuple row)
 		uint64		end;
 
 		memcpy(&end, tuple + size - sizeof(end), sizeof(end));
-#ifdef WORDS_BIGENDIAN
-		end &= PG_UINT64_MAX << 8 * (size - len);
-#else
 		end &= PG_UINT64_MAX >> 8 * (size - len);
-#endif
 		memcpy(tuple + size - sizeof(end), &end, sizeof(end));
 	}
 	memcpy(tuple, &header, sizeof(header));
@@ -490,7 +482,6 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec, Inde
 {
 	Sorter	   *sorter;
 	SortResult *result;
-	const SortReport *report;
 	instr_time	clock;
 	const char *failed = OVER_LIMIT;
 
@@ -503,17 +494,13 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec, Inde
 	sorter_begin(sorter, &(SortBegin) {.rows_expected = heap_rows_expected(heap)});
 	heap_read(heap, index, info, NULL, NULL, sorter, counters);
 	heap_read_report(counters->rows);
-	report = sorter->report;
-	/* runs were written during the scan */
-	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
-	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
+	index_count_scan(counters, sorter, &clock);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	result = sorter_perform(sorter, false);
-	if (result == NULL && !report->over_limit)
+	if (result == NULL && !sorter->report->over_limit)
 		elog(ERROR, "sort of index tuples has failed");
-	counters->sort_ms += index_elapsed_ms(&clock);
-	index_count_sort(counters, report);
+	index_count_sort(counters, sorter, &clock);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
 	if (result != NULL)

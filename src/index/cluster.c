@@ -369,7 +369,6 @@ copy_sorted(ClusterSort *sort)
 {
 	const ClusterCopy *copy = sort->copy;
 	IndexBuildCounters *counters = sort->counters;
-	const SortReport *report;
 	SortResult *result;
 	instr_time	clock;
 
@@ -385,18 +384,14 @@ copy_sorted(ClusterSort *sort)
 	row_page_init_stored(&sort->page, sort->spec.desc, sort->sorter->keybuf);
 	sort->page.stored_slot = sort->row_slot;
 	scan_heap(sort);
-	report = sort->sorter->report;
 	counters->heap_rows = counters->rows = *copy->num_tuples;
-	/* runs were written during the scan */
-	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
-	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
+	index_count_scan(counters, sort->sorter, &clock);
 
 	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SORT_TUPLES);
 	result = sorter_perform(sort->sorter, false);
 	if (result == NULL)
 		elog(ERROR, "sort of a table has failed");
-	counters->sort_ms += index_elapsed_ms(&clock);
-	index_count_sort(counters, report);
+	index_count_sort(counters, sort->sorter, &clock);
 
 	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP);
 	write_heap(sort, result);

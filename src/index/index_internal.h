@@ -43,8 +43,12 @@ extern bool index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 /* Are keys equal only if the bytes of their index tuples are, TIDs aside? */
 extern bool index_bytes_decide(const SortSpec *spec);
 
-/* Sets the counters of a sort that is done, except its times. */
-extern void index_count_sort(IndexBuildCounters *counters, const SortReport *report);
+/*
+ * Sets the times of the scan that fills a sorter, since *clock: runs are written during it.
+ * Then the counters of the sort that is done.  *clock is set to now.
+ */
+extern void index_count_scan(IndexBuildCounters *counters, const Sorter *sorter, instr_time *clock);
+extern void index_count_sort(IndexBuildCounters *counters, const Sorter *sorter, instr_time *clock);
 
 /* ------------------------------------------------------------------------
  * Violations of uniqueness (unique.c)

@@ -170,10 +170,11 @@ store_as_index_tuple(HeapReader *reader, Datum *values, bool *isnull)
 		index_deform_tuple(index_form_tuple(reader->desc, values, isnull), reader->desc, values, isnull);
 }
 
-/* Collects the row of an index tuple.  The rows of a block are collected in succession. */
+/* IndexBuildCallback: collects a row.  The rows of a block are collected in succession. */
 static void
-collect_row(HeapReader *reader, const ItemPointerData *tid, Datum *values, bool *isnull, bool live)
+collect_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool live, void *arg)
 {
+	HeapReader *reader = arg;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	MemoryContext old = MemoryContextSwitchTo(reader->row_cxt);
 	CollectedRow *row;
@@ -206,35 +207,18 @@ collect_row(HeapReader *reader, const ItemPointerData *tid, Datum *values, bool 
 	MemoryContextSwitchTo(old);
 }
 
-/* IndexBuildCallback */
-static void
-row_from_scan(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool live, void *arg)
-{
-	collect_row(arg, tid, values, isnull, live);
-}
-
 /* Reads blocks [first, end) through the table access method. */
 static void
 read_through_scan(HeapReader *reader, BlockNumber first, BlockNumber end)
 {
-	const TableAmRoutine *am = reader->heap->rd_tableam;
 	PgStat_Counter *scans = compat_heap_scans(reader->heap);
 	PgStat_Counter scans_before = scans != NULL ? *scans : 0;
-	double		live;
+	TableScanDesc scan = table_beginscan_strat(reader->heap, reader->snapshot, 0, NULL, true, false);
 
-	if (reader->snapshot == SnapshotAny)
-		live = am->index_build_range_scan(reader->heap, reader->index, reader->info, false, false,
-										  false, first, end - first, row_from_scan, reader, NULL);
-	else
-	{
-		/* a scan that is passed in is ended; its snapshot and its limits hold */
-		TableScanDesc scan = table_beginscan_strat(reader->heap, reader->snapshot, 0, NULL, true, false);
-
-		heap_setscanlimits(scan, first, end - first);
-		live = am->index_build_range_scan(reader->heap, reader->index, reader->info, true, false,
-										  false, 0, InvalidBlockNumber, row_from_scan, reader, scan);
-	}
-	reader->counters->heap_rows += live;
+	/* a scan that is passed in is ended; its snapshot and its limits hold */
+	heap_setscanlimits(scan, first, end - first);
+	reader->counters->heap_rows += table_index_build_scan(reader->heap, reader->index, reader->info, true, false,
+														  collect_row, reader, scan);
 	/* a participant of a build counts as one scan of the table, as PostgreSQL's does */
 	if (scans != NULL)
 		*scans = scans_before;
@@ -360,16 +344,6 @@ take_indexed(void *arg, HeapTuple tuple, Buffer buffer)
 	return true;
 }
 
-/* Finds the rows of a page, which is pinned.  False if the page is not plain. */
-static bool
-find_rows(HeapReader *reader, Buffer buffer)
-{
-	reader->page.n = 0;
-	reader->page.bytes = 0;
-	reader->has_long = false;
-	return heap_page_read(reader->heap, buffer, false, take_indexed, reader);
-}
-
 /* Collects the rows of a page one by one. */
 static void
 collect_page(HeapReader *reader)
@@ -387,7 +361,7 @@ collect_page(HeapReader *reader)
 		ExecStoreHeapTuple(tuple, reader->tuple_slot, false);
 		for (int att = 0; att < reader->desc->natts; att++)
 			values[att] = slot_getattr(reader->tuple_slot, reader->info->ii_IndexAttrNumbers[att], &isnull[att]);
-		collect_row(reader, &reader->tids[i], values, isnull, true);
+		collect_row(reader->index, &reader->tids[i], values, isnull, true, reader);
 	}
 	ExecClearTuple(reader->tuple_slot);
 	put_collected(reader);
@@ -422,7 +396,10 @@ read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
 
 		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBufferExtended(reader->heap, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
-		plain = find_rows(reader, buffer);
+		reader->page.n = 0;
+		reader->page.bytes = 0;
+		reader->has_long = false;
+		plain = heap_page_read(reader->heap, buffer, false, take_indexed, reader);
 		if (!plain && unclear == InvalidBlockNumber)
 			unclear = block;
 		else if (plain && unclear != InvalidBlockNumber)
@@ -526,7 +503,7 @@ read_all_blocks(HeapReader *reader)
 	}
 	/* the scan begins with the first block, for TID order */
 	reader->counters->heap_rows = table_index_build_scan(reader->heap, reader->index, reader->info, false, true,
-														 row_from_scan, reader, NULL);
+														 collect_row, reader, NULL);
 	put_collected(reader);
 }
 

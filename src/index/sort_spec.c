@@ -13,16 +13,26 @@
 #include "index/index_internal.h"
 #include "utils/lsyscache.h"
 
-/*
- * The sort keys of the index's key columns, palloc'd.  NULL, and the reason, if one cannot
- * be sorted.
- */
-static KeyColumn *
-index_sort_keys(Relation index, const char **reason)
+bool
+index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	KeyColumn  *keys = palloc0(nkeys * sizeof(KeyColumn));
 
+	memset(spec, 0, sizeof(*spec));
+
+	/*
+	 * a copy without reference count: slots are freed with their memory
+	 * context
+	 */
+	spec->desc = CreateTupleDescCopy(RelationGetDescr(index));
+	spec->keys = keys;
+	spec->nkeys = nkeys;
+	spec->node = PROGRESS_NO_NODE;
+	spec->timing = true;
+	spec->ties_by_tid = true;
+	spec->gpu_verified = true;
+	spec->within_limit = true;
 	for (int k = 0; k < nkeys; k++)
 	{
 		int16		option = index->rd_indoption[k];
@@ -48,7 +58,7 @@ index_sort_keys(Relation index, const char **reason)
 			family_found != family || type_found != type || reverse != descending)
 		{
 			*reason = "the ordering operator of an operator class is not its own";
-			return NULL;
+			return false;
 		}
 
 		/*
@@ -56,29 +66,9 @@ index_sort_keys(Relation index, const char **reason)
 		 * normalized keys of names read up to the zero byte, as stock's do.
 		 */
 		if (!key_type_lookup(&keys[k], type, reason))
-			return NULL;
+			return false;
 	}
-	return keys;
-}
-
-bool
-index_sort_spec(Relation index, SortSpec *spec, const char **reason)
-{
-	memset(spec, 0, sizeof(*spec));
-
-	/*
-	 * a copy without reference count: slots are freed with their memory
-	 * context
-	 */
-	spec->desc = CreateTupleDescCopy(RelationGetDescr(index));
-	spec->keys = index_sort_keys(index, reason);
-	spec->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	spec->node = PROGRESS_NO_NODE;
-	spec->timing = true;
-	spec->ties_by_tid = true;
-	spec->gpu_verified = true;
-	spec->within_limit = true;
-	return spec->keys != NULL;
+	return true;
 }
 
 /*
@@ -124,8 +114,18 @@ index_bytes_decide(const SortSpec *spec)
 }
 
 void
-index_count_sort(IndexBuildCounters *counters, const SortReport *report)
+index_count_scan(IndexBuildCounters *counters, const Sorter *sorter, instr_time *clock)
 {
+	counters->sort_ms = INSTR_TIME_GET_MILLISEC(sorter->report->sort_time);
+	counters->scan_ms = index_elapsed_ms(clock) - counters->sort_ms;
+}
+
+void
+index_count_sort(IndexBuildCounters *counters, const Sorter *sorter, instr_time *clock)
+{
+	const SortReport *report = sorter->report;
+
+	counters->sort_ms += index_elapsed_ms(clock);
 	counters->runs = report->runs;
 	counters->spilled_bytes = report->disk_bytes;
 	counters->memory = report->memory_peak;

@@ -54,9 +54,7 @@
 #define KEY_EXCHANGE	UINT64CONST(0x6770750000000002)
 #define KEY_SNAPSHOT	UINT64CONST(0x6770750000000003)
 #define KEY_QUERY		UINT64CONST(0x6770750000000004)
-#define KEY_BUFFERS		UINT64CONST(0x6770750000000005)
-#define KEY_WAL			UINT64CONST(0x6770750000000006)
-#define KEY_PAGES		UINT64CONST(0x6770750000000007)
+#define KEY_PAGES		UINT64CONST(0x6770750000000005)
 
 /*
  * What a parallel context has beside the chunks of a build: settings, snapshots, libraries,
@@ -71,6 +69,8 @@ typedef struct ParticipantWork
 {
 	bool		broken_hot_chain;
 	IndexBuildCounters counters;
+	BufferUsage buffers;		/* of a worker */
+	WalUsage	wal;
 } ParticipantWork;
 
 /* Shared memory of a build. */
@@ -99,8 +99,6 @@ struct IndexWorkers
 	SharedBuild *shared;
 	Exchange   *ex;
 	Snapshot	snapshot;		/* of a concurrent build; NULL: none */
-	BufferUsage *buffers;
-	WalUsage   *wal;
 	PageHandoverShared *pages;
 	PageHandover *handover;		/* of this process */
 	Sorter	   *sorter;			/* the leader's rows; NULL: it takes none */
@@ -133,7 +131,6 @@ sort_share(IndexWorkers *build, int me)
 {
 	ParticipantWork *work = &build->shared->work[me];
 	IndexBuildCounters *counters = &work->counters;
-	const SortReport *report;
 	SortResult *result = NULL;
 	instr_time	clock;
 
@@ -144,10 +141,7 @@ sort_share(IndexWorkers *build, int me)
 	sorter_begin(build->sorter, &(SortBegin) {.rows_expected = build->shared->rows_expected});
 	heap_read(build->heap, build->index, build->info, &build->shared->blocks, build->snapshot,
 			  build->sorter, counters);
-	report = build->sorter->report;
-	/* runs were written during the scan */
-	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
-	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
+	index_count_scan(counters, build->sorter, &clock);
 	work->broken_hot_chain = build->info->ii_BrokenHotChain;
 	if (!sorter_failed(build->sorter))
 	{
@@ -157,8 +151,7 @@ sort_share(IndexWorkers *build, int me)
 	}
 	if (result == NULL)
 		stop_build(build);
-	counters->sort_ms += index_elapsed_ms(&clock);
-	index_count_sort(counters, report);
+	index_count_sort(counters, build->sorter, &clock);
 	return result;
 }
 
@@ -182,8 +175,6 @@ gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
 
 	build.shared = shared;
 	build.ex = shm_toc_lookup(toc, KEY_EXCHANGE, false);
-	build.buffers = shm_toc_lookup(toc, KEY_BUFFERS, false);
-	build.wal = shm_toc_lookup(toc, KEY_WAL, false);
 	if (snapshot != NULL)
 		build.snapshot = RestoreSnapshot(snapshot);
 	/* the locks that the leader has */
@@ -203,7 +194,7 @@ gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
 							   page_handover_serve, build.handover);
 	sorter_destroy(build.sorter);
 	exchange_serve_until_stopped(build.ex, me, page_handover_serve, build.handover);
-	InstrEndParallelQuery(&build.buffers[me], &build.wal[me]);
+	InstrEndParallelQuery(&shared->work[me].buffers, &shared->work[me].wal);
 
 	index_close(build.index, NoLock);
 	table_close(build.heap, NoLock);
@@ -237,13 +228,18 @@ allocate_chunk(ParallelContext *pcxt, uint64 key, Size size)
 	return chunk;
 }
 
-/* Bytes that a build's own chunks take; a server needs up to SERVER_CHUNKS more. */
+static Size
+shared_build_size(int workers)
+{
+	return offsetof(SharedBuild, work) + (workers + 1) * sizeof(ParticipantWork);
+}
+
+/* Bytes that a build's chunks take, with those of the server. */
 static Size
 shared_bytes(int workers)
 {
-	return offsetof(SharedBuild, work) + (workers + 1) * sizeof(ParticipantWork) +
-		exchange_size(workers) + page_handover_size(workers) +
-		workers * (sizeof(BufferUsage) + sizeof(WalUsage) + SERVER_WORKER_CHUNKS) + SERVER_CHUNKS;
+	return shared_build_size(workers) + exchange_size(workers) + page_handover_size(workers) +
+		workers * SERVER_WORKER_CHUNKS + SERVER_CHUNKS;
 }
 
 /*
@@ -267,14 +263,14 @@ shared_memory_fits(Size size)
 
 /* Fills the shared memory before workers are launched. */
 static void
-fill_shared(IndexWorkers *workers, Size shared_size, double rows_expected)
+fill_shared(IndexWorkers *workers, double rows_expected)
 {
 	static const DeviceProducer no_device;
 	ParallelContext *pcxt = workers->pcxt;
 	int			planned = pcxt->nworkers;
-	SharedBuild *shared = allocate_chunk(pcxt, KEY_SHARED, shared_size);
+	SharedBuild *shared = allocate_chunk(pcxt, KEY_SHARED, shared_build_size(planned));
 
-	memset(shared, 0, shared_size);
+	memset(shared, 0, shared_build_size(planned));
 	shared->heap = RelationGetRelid(workers->heap);
 	shared->index = RelationGetRelid(workers->index);
 	shared->concurrent = workers->info->ii_Concurrent;
@@ -290,8 +286,6 @@ fill_shared(IndexWorkers *workers, Size shared_size, double rows_expected)
 	exchange_reset(workers->ex, 0, &no_device);
 	workers->pages = allocate_chunk(pcxt, KEY_PAGES, page_handover_size(planned));
 	page_handover_init(workers->pages, planned);
-	workers->buffers = allocate_chunk(pcxt, KEY_BUFFERS, planned * sizeof(BufferUsage));
-	workers->wal = allocate_chunk(pcxt, KEY_WAL, planned * sizeof(WalUsage));
 	if (workers->snapshot != NULL)
 		SerializeSnapshot(workers->snapshot,
 						  allocate_chunk(pcxt, KEY_SNAPSHOT, EstimateSnapshotSpace(workers->snapshot)));
@@ -314,14 +308,12 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 {
 	IndexWorkers *workers;
 	int			planned = info->ii_ParallelWorkers;
-	Size		shared_size;
 	ParallelContext *pcxt;
 
 	while (planned > 0 && !shared_memory_fits(shared_bytes(planned)))
 		planned--;
 	if (planned == 0)
 		return NULL;
-	shared_size = offsetof(SharedBuild, work) + (planned + 1) * sizeof(ParticipantWork);
 	workers = palloc0(sizeof(IndexWorkers));
 	workers->heap = heap;
 	workers->index = index;
@@ -331,11 +323,9 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 	pcxt = workers->pcxt = CreateParallelContext(gpusort_library_name(MAXPGPATH), "gpusort_index_worker", planned);
 	if (info->ii_Concurrent)
 		workers->snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	estimate_chunk(pcxt, shared_size);
+	estimate_chunk(pcxt, shared_build_size(planned));
 	estimate_chunk(pcxt, exchange_size(planned));
 	estimate_chunk(pcxt, page_handover_size(planned));
-	estimate_chunk(pcxt, planned * sizeof(BufferUsage));
-	estimate_chunk(pcxt, planned * sizeof(WalUsage));
 	if (workers->snapshot != NULL)
 		estimate_chunk(pcxt, EstimateSnapshotSpace(workers->snapshot));
 	if (debug_query_string != NULL)
@@ -344,7 +334,7 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 	/* without shared memory the context has no workers */
 	if (pcxt->seg != NULL)
 	{
-		fill_shared(workers, shared_size, rows_expected);
+		fill_shared(workers, rows_expected);
 		LaunchParallelWorkers(pcxt);
 	}
 	if (pcxt->nworkers_launched == 0)
@@ -437,7 +427,7 @@ index_workers_end(IndexWorkers *workers, IndexBuildCounters *counters)
 	exchange_stop(workers->ex);
 	WaitForParallelWorkersToFinish(workers->pcxt);
 	for (int w = 0; w < launched; w++)
-		InstrAccumParallelQuery(&workers->buffers[w], &workers->wal[w]);
+		InstrAccumParallelQuery(&workers->shared->work[w].buffers, &workers->shared->work[w].wal);
 	for (int p = 0; p <= workers->ex->nrings; p++)
 	{
 		const IndexBuildCounters *work = &workers->shared->work[p].counters;
