@@ -349,18 +349,16 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 /* heap_hot_search_buffer() and heap_page_prune_opt() are known for these versions. */
 #define COMPAT_INDEX_HEAP	(PG_VERSION_NUM < 190000)
 
-/* Pins a page of the table if it is still in the buffer. */
-#include "storage/bufmgr.h"
+/* 16 renames what identifies a relation's file, and a relation's counters, without their t_. */
+#include "pgstat.h"
 #include "utils/rel.h"
-static inline bool
-compat_read_recent_buffer(Relation rel, BlockNumber block, Buffer recent)
-{
 #if PG_VERSION_NUM >= 160000
-	return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, recent);
+#define compat_locator(rel)				((rel)->rd_locator)
+#define compat_counter(rel, counter)	((rel)->pgstat_info->counts.counter)
 #else
-	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, recent);
+#define compat_locator(rel)				((rel)->rd_node)
+#define compat_counter(rel, counter)	((rel)->pgstat_info->t_counts.t_##counter)
 #endif
-}
 
 /* 17 adds the builtin collation provider; no older provider has its letter. */
 #include "catalog/pg_collation.h"
@@ -371,44 +369,11 @@ compat_read_recent_buffer(Relation rel, BlockNumber block, Buffer recent)
 #endif
 
 /* Counts rows that a scan returned, for the table's statistics. */
-#include "pgstat.h"
-#include "utils/rel.h"
 static inline void
 compat_count_heap_rows(Relation rel, int64 rows)
 {
-	if (!pgstat_should_count_relation(rel))
-		return;
-#if PG_VERSION_NUM >= 160000
-	rel->pgstat_info->counts.tuples_returned += rows;
-#else
-	rel->pgstat_info->t_counts.t_tuples_returned += rows;
-#endif
-}
-
-/* Where a table's scans are counted until they are reported; NULL: nowhere. */
-static inline PgStat_Counter *
-compat_heap_scans(Relation rel)
-{
-	if (!pgstat_should_count_relation(rel))
-		return NULL;
-#if PG_VERSION_NUM >= 160000
-	return &rel->pgstat_info->counts.numscans;
-#else
-	return &rel->pgstat_info->t_counts.t_numscans;
-#endif
-}
-
-/* Counts rows that were fetched by TIDs of an index, for the index's statistics. */
-static inline void
-compat_count_heap_fetches(Relation index, int64 rows)
-{
-	if (!pgstat_should_count_relation(index))
-		return;
-#if PG_VERSION_NUM >= 160000
-	index->pgstat_info->counts.tuples_fetched += rows;
-#else
-	index->pgstat_info->t_counts.t_tuples_fetched += rows;
-#endif
+	if (pgstat_should_count_relation(rel))
+		compat_counter(rel, tuples_returned) += rows;
 }
 
 /* Allocates a check hook's *extra; NULL if out of memory. */
@@ -484,16 +449,6 @@ compat_worker_is_registered(const char *name)
 #include "storage/smgr.h"
 #include "storage/sync.h"
 
-static inline void
-compat_log_newpages(Relation rel, int n, BlockNumber *blocks, char **pages)
-{
-#if PG_VERSION_NUM >= 160000
-	log_newpages(&RelationGetSmgr(rel)->smgr_rlocator.locator, MAIN_FORKNUM, n, blocks, pages, true);
-#else
-	log_newpages(&RelationGetSmgr(rel)->smgr_rnode.node, MAIN_FORKNUM, n, blocks, pages, true);
-#endif
-}
-
 /* Sets the checksum of a page that is about to be written; 19 renames it. */
 #include "storage/bufpage.h"
 #if PG_VERSION_NUM >= 190000
@@ -507,11 +462,9 @@ static inline char *
 compat_relation_path(Relation rel)
 {
 #if PG_VERSION_NUM >= 180000
-	return pstrdup(relpath(RelationGetSmgr(rel)->smgr_rlocator, MAIN_FORKNUM).str);
-#elif PG_VERSION_NUM >= 160000
-	return relpath(RelationGetSmgr(rel)->smgr_rlocator, MAIN_FORKNUM);
+	return pstrdup(relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM).str);
 #else
-	return relpath(RelationGetSmgr(rel)->smgr_rnode, MAIN_FORKNUM);
+	return relpathbackend(compat_locator(rel), rel->rd_backend, MAIN_FORKNUM);
 #endif
 }
 
@@ -533,9 +486,9 @@ compat_register_sync(Relation rel, BlockNumber nblocks)
 		tag.handler = SYNC_HANDLER_MD;
 		tag.forknum = MAIN_FORKNUM;
 #if PG_VERSION_NUM >= 160000
-		tag.rlocator = RelationGetSmgr(rel)->smgr_rlocator.locator;
+		tag.rlocator = rel->rd_locator;
 #else
-		tag.rnode = RelationGetSmgr(rel)->smgr_rnode.node;
+		tag.rnode = rel->rd_node;
 #endif
 		tag.segno = segment;
 		if (!RegisterSyncRequest(&tag, SYNC_REQUEST, false))

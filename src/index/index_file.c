@@ -226,7 +226,7 @@ index_file_write(IndexFile *file, bool wal, int n, const BlockNumber *blocks, ch
 	}
 	if (wal && nlogged > 0)
 	{
-		compat_log_newpages(file->index, nlogged, logged, logged_pages);
+		log_newpages(&compat_locator(file->index), MAIN_FORKNUM, nlogged, logged, logged_pages, true);
 		XLogSetAsyncXactLSN(PageGetLSN((Page) logged_pages[nlogged - 1]));
 	}
 	for (int i = 0; i < nlogged; i++)

@@ -211,8 +211,8 @@ collect_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool l
 static void
 read_through_scan(HeapReader *reader, BlockNumber first, BlockNumber end)
 {
-	PgStat_Counter *scans = compat_heap_scans(reader->heap);
-	PgStat_Counter scans_before = scans != NULL ? *scans : 0;
+	bool		counted = pgstat_should_count_relation(reader->heap);
+	PgStat_Counter scans = counted ? compat_counter(reader->heap, numscans) : 0;
 	TableScanDesc scan = table_beginscan_strat(reader->heap, reader->snapshot, 0, NULL, true, false);
 
 	/* a scan that is passed in is ended; its snapshot and its limits hold */
@@ -220,8 +220,8 @@ read_through_scan(HeapReader *reader, BlockNumber first, BlockNumber end)
 	reader->counters->heap_rows += table_index_build_scan(reader->heap, reader->index, reader->info, true, false,
 														  collect_row, reader, scan);
 	/* a participant of a build counts as one scan of the table, as PostgreSQL's does */
-	if (scans != NULL)
-		*scans = scans_before;
+	if (counted)
+		compat_counter(reader->heap, numscans) = scans;
 	put_collected(reader);
 }
 

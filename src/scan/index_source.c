@@ -288,7 +288,8 @@ pin_page(IndexSource *source, const PageTids *tids)
 		ReleaseBuffer(source->buffer);
 		source->buffer = InvalidBuffer;
 	}
-	if (BufferIsValid(tids->recent) && compat_read_recent_buffer(rel, tids->block, tids->recent))
+	if (BufferIsValid(tids->recent) &&
+		ReadRecentBuffer(compat_locator(rel), MAIN_FORKNUM, tids->block, tids->recent))
 		source->buffer = tids->recent;
 	else
 		source->buffer = ReadBuffer(rel, tids->block);
@@ -333,7 +334,8 @@ take_tuples(IndexSource *source)
 		tuple->t_tableOid = RelationGetRelid(rel);
 	}
 	LockBuffer(source->buffer, BUFFER_LOCK_UNLOCK);
-	compat_count_heap_fetches(source->scan->indexRelation, n);
+	if (pgstat_should_count_relation(source->scan->indexRelation))
+		compat_counter(source->scan->indexRelation, tuples_fetched) += n;
 	ahead->ntuples = n;
 	ahead->next_tuple = 0;
 }
