@@ -124,39 +124,23 @@ restore_heap_routine(Relation heap)
  * routine until they are built or their relcache entries are rebuilt.
  */
 static void
-replace_routines(Oid table)
+replace_routines(Relation heap)
 {
-	Relation	heap;
+	List	   *indexes = RelationGetIndexList(heap);
+	ListCell   *lc;
 
-	/* as IsCatalogRelationOid(), and the tables of information_schema */
-	if (table < FirstNormalObjectId)
-		return;
-	heap = table_open(table, NoLock);
-	restore_heap_routine(heap);
-
-	/*
-	 * An empty table's index is a metapage.  For a small table the search for
-	 * the index takes longer than a faster build saves.
-	 */
-	if (RelationGetNumberOfBlocks(heap) >= Max(1, gpusort_index_builds_min_size))
+	foreach(lc, indexes)
 	{
-		List	   *indexes = RelationGetIndexList(heap);
-		ListCell   *lc;
+		Relation	index = RelationIdGetRelation(lfirst_oid(lc));
 
-		foreach(lc, indexes)
-		{
-			Relation	index = RelationIdGetRelation(lfirst_oid(lc));
-
-			if (!RelationIsValid(index))
-				continue;
-			/* one reference is that of this function */
-			if (index->rd_refcnt > 1)
-				replace_routine(index);
-			RelationClose(index);
-		}
-		list_free(indexes);
+		if (!RelationIsValid(index))
+			continue;
+		/* one reference is that of this function */
+		if (index->rd_refcnt > 1)
+			replace_routine(index);
+		RelationClose(index);
 	}
-	table_close(heap, NoLock);
+	list_free(indexes);
 }
 
 /*
@@ -164,23 +148,15 @@ replace_routines(Oid table)
  * plan_cluster_use_sort(), an index that rel does not list is none that can be scanned.
  */
 static void
-replace_heap_routine(Oid table, RelOptInfo *rel)
+replace_heap_routine(Relation heap, RelOptInfo *rel)
 {
-	Relation	heap;
-
-	if (table < FirstNormalObjectId)
+	if (heap->rd_tableam != GetHeapamTableAmRoutine())
 		return;
-	heap = table_open(table, NoLock);
-	if (heap->rd_tableam == GetHeapamTableAmRoutine() &&
-		RelationGetNumberOfBlocks(heap) >= Max(1, gpusort_index_builds_min_size))
-	{
-		heap_routine = *heap->rd_tableam;
-		heap_routine.relation_copy_for_cluster = copy_heap;
-		heap->rd_tableam = &heap_routine;
-		if (cluster_prefers_sort(heap))
-			rel->indexlist = NIL;
-	}
-	table_close(heap, NoLock);
+	heap_routine = *heap->rd_tableam;
+	heap_routine.relation_copy_for_cluster = copy_heap;
+	heap->rd_tableam = &heap_routine;
+	if (cluster_prefers_sort(heap))
+		rel->indexlist = NIL;
 }
 
 /*
@@ -191,20 +167,32 @@ replace_heap_routine(Oid table, RelOptInfo *rel)
 static void
 index_relation_hook(COMPAT_RELATION_PARAMS)
 {
+	Relation	heap;
+
 	if (prev_relation_hook != NULL)
 		prev_relation_hook(COMPAT_RELATION_ARGS);
 	if (root->parse->jointree != NULL || !OidIsValid(COMPAT_RELATION_OID))
 		return;
-	if (!COMPAT_RELATION_INH)
-	{
-		if (builds_wanted())
-			replace_heap_routine(COMPAT_RELATION_OID, rel);
-		return;
-	}
-	if (workers_raised)
+	if (COMPAT_RELATION_INH && workers_raised)
 		rel->rel_parallel_workers = 0;
-	if (builds_wanted())
-		replace_routines(COMPAT_RELATION_OID);
+	/* as IsCatalogRelationOid(), and the tables of information_schema */
+	if (!builds_wanted() || COMPAT_RELATION_OID < FirstNormalObjectId)
+		return;
+	heap = table_open(COMPAT_RELATION_OID, NoLock);
+	restore_heap_routine(heap);
+
+	/*
+	 * An empty table's index is a metapage.  For a small table the search for
+	 * the index takes longer than a faster build saves.
+	 */
+	if (RelationGetNumberOfBlocks(heap) >= Max(1, gpusort_index_builds_min_size))
+	{
+		if (COMPAT_RELATION_INH)
+			replace_routines(heap);
+		else
+			replace_heap_routine(heap, rel);
+	}
+	table_close(heap, NoLock);
 }
 
 /* ------------------------------------------------------------------------
@@ -298,7 +286,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	INSTR_TIME_SET_CURRENT(start);
 	result = index_build_sorted(heap, index, info, &counters, &reason);
 	if (result == NULL)
-		return build_stock(heap, index, info, reason != NULL ? reason : "unknown");
+		return build_stock(heap, index, info, reason);
 	route = counters.compact ? "compact" : "tuples";
 	count_done(route, psprintf("built index \"%s\": route %s%s, %d workers", RelationGetRelationName(index), route,
 							   counters.page_scan ? " by pages" : "", counters.workers),

@@ -30,7 +30,6 @@
 #include "miscadmin.h"
 #include "parallel/parallel.h"
 #include "port/atomics.h"
-#include "storage/bufpage.h"
 #include "storage/condition_variable.h"
 
 #define HANDOVER_SLABS	2

@@ -32,13 +32,10 @@
 
 #include "access/nbtree.h"
 #include "catalog/storage.h"
-#include "commands/progress.h"
 #include "compat.h"
 #include "index/index_internal.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/bufpage.h"
-#include "utils/memutils.h"
 
 /* A posting list with its line pointer takes at most a tenth of a page. */
 #define POSTING_MAX		(MAXALIGN_DOWN((BLCKSZ * 10 / 100)) - sizeof(ItemIdData))

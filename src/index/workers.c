@@ -44,7 +44,6 @@
 #include "parallel/parallel.h"
 #include "pgstat.h"
 #include "storage/dsm_impl.h"
-#include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"

@@ -79,10 +79,10 @@ count_appended(PlanState *ps, int rows)
  * The child has just returned a row: takes that row and those after it on its
  * page, which are valid until the child is asked for its next row, the first of
  * the next page.  NULL if the row must be taken from its slot.  keybuf has the
- * sort's key columns; a new scan is created in cxt.
+ * sort's key columns.
  */
 static RowPage *
-page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
+page_source_take(PageSource *source, const KeyBuffer *keybuf)
 {
 	PlanState  *scan_plan = current_scan_plan(source->plan);
 
@@ -97,7 +97,7 @@ page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
 
 		if (++source->single_rows < ROWS_BEFORE_PAGES)
 			return NULL;
-		old = MemoryContextSwitchTo(cxt);
+		old = MemoryContextSwitchTo(scan_plan->state->es_query_cxt);
 		source->scan = page_scan_create(scan_plan, keybuf);
 		if (source->scan == NULL)
 			source->computed = computed_scan_create(scan_plan, keybuf);
@@ -158,7 +158,7 @@ page_source_end(PageSource *source)
 
 /* Lets the rows of the table's last pages give a bounded sort a cutoff, if these pages may be read. */
 static void
-take_early_cutoff(PageSource *source, Sorter *sorter, size_t bound, MemoryContext cxt)
+take_early_cutoff(PageSource *source, Sorter *sorter, size_t bound)
 {
 	PlanState  *ps = early_cutoff_scan(source->plan);
 
@@ -169,7 +169,7 @@ take_early_cutoff(PageSource *source, Sorter *sorter, size_t bound, MemoryContex
 		MemoryContext old;
 
 		page_source_end(source);
-		old = MemoryContextSwitchTo(cxt);
+		old = MemoryContextSwitchTo(ps->state->es_query_cxt);
 		source->scan = page_scan_create(ps, sorter->keybuf);
 		MemoryContextSwitchTo(old);
 		if (source->scan == NULL)
@@ -202,7 +202,6 @@ next_of_child(PageSource *source)
 void
 page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop)
 {
-	MemoryContext cxt = source->plan->state->es_query_cxt;
 	KeyFilterUse *filter = &source->key_filter;
 	size_t		bound = sorter->early_bound;
 
@@ -210,7 +209,7 @@ page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop
 	if (source->computed != NULL)
 		source->computed->n = source->computed->next = 0;
 	if (bound > 0 && source->possible)
-		take_early_cutoff(source, sorter, bound, cxt);
+		take_early_cutoff(source, sorter, bound);
 	if (filter->role != KEY_FILTER_NONE)
 		key_filter_begin(filter);
 	for (uint64 asked = 0;;)
@@ -233,7 +232,7 @@ page_source_take_rows(PageSource *source, Sorter *sorter, pg_atomic_uint32 *stop
 			key_filter_end(filter);
 			break;
 		}
-		page = !source->possible ? NULL : page_source_take(source, sorter->keybuf, cxt);
+		page = !source->possible ? NULL : page_source_take(source, sorter->keybuf);
 		if (page != NULL)
 			kept = page->n == 0 || sorter_put_page(sorter, page);
 		else if (filter->role == KEY_FILTER_NONE || key_filter_slot(filter, slot))
