@@ -1,11 +1,12 @@
 # Compare.pm: queries by the stock planner and Sort, and by gpusort, for bench/tpch, star, groups and statements.
 #
 #	compare_options()				what GetOptions() takes, and where it writes it
-#	compare_conf($size)				lines of postgresql.conf, for a server with shared_buffers of this size
-#	contents($file), statements($file)	a file's text; its statements, each of which ends with a semicolon at the end
-#									of a line, without comments before them, which would hide a SELECT
+#	statements($file)				a file's statements, each of which ends with a semicolon at the end of a line,
+#									without comments before them, which would hide a SELECT
 #	compare_queries($session, @queries)		runs the queries and prints the tables; returns whether all results were
 #									the same.  A query is [ name, [ statements ], rows in order? ].
+#	compare_tables($name, $size, $table, $load, @queries)	the same in a private cluster with shared_buffers of this
+#									size; $load->($session) loads the tables unless $table exists.  Exits.
 #
 # Each query runs with gpusort.enable off and on in turn, PAIRS times, in one session.  A time is the processor's, of
 # the backend and of its workers, and the least of the PAIRS times: other work on the machine only adds to it.  With
@@ -27,6 +28,7 @@
 #	--stock NAME=VALUE ...		settings of the runs by the stock planner; gpusort.enable=on: by gpusort, too
 #	--changed					only queries for which PostgreSQL's planner has another plan in the two runs; that a
 #								node of gpusort stands in the place of PostgreSQL's is no other plan
+#	--keep						takes the server of the environment (PGHOST ...), and leaves all as it is
 package Compare;
 
 use strict;
@@ -37,46 +39,17 @@ use Exporter 'import';
 use List::Util qw(min sum);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(compare_options compare_conf compare_queries contents statements);
+our @EXPORT = qw(compare_options compare_queries compare_tables statements);
 
 my %opt = (pairs => 3, memory => 'default,256MB', workers => '0', only => '', plans => '', csv => '', set => [],
-	ours => [], stock => [], changed => 0);
+	ours => [], stock => [], changed => 0, keep => 0);
 my @ways = qw(stock ours);
 my ($ask, $workers, $backend, $postmaster, %way);
 
 sub compare_options
 {
 	return (\%opt, 'pairs=i', 'memory=s', 'workers=s', 'median', 'only=s', 'plan', 'plans=s', 'csv=s', 'set=s@',
-		'ours=s@', 'stock=s@', 'changed');
-}
-
-sub compare_conf
-{
-	my ($buffers) = @_;
-
-	return <<CONF;
-shared_preload_libraries = 'gpusort'
-shared_buffers = $buffers
-huge_pages = try
-max_wal_size = 32GB
-wal_level = minimal
-max_wal_senders = 0
-checkpoint_timeout = 1h
-autovacuum = off
-jit = off
-max_worker_processes = 64
-max_parallel_workers = 64
-timezone = 'UTC'
-CONF
-}
-
-sub contents
-{
-	my ($file) = @_;
-
-	open my $in, '<', $file or die "$file: $!\n";
-	local $/;
-	return <$in>;
+		'ours=s@', 'stock=s@', 'changed', 'keep');
 }
 
 sub statements
@@ -94,10 +67,7 @@ sub setting
 # What the session's process and the postmaster's children that have ended have spent, in ms.
 sub spent
 {
-	my @stat = split ' ', (contents("/proc/$postmaster/stat") =~ /\) (.*)/)[0];
-	my $ended = $stat[13] + $stat[14];	# cutime, cstime
-
-	return (split ' ', contents("/proc/$backend/schedstat"))[0] / 1e6 + ($workers ? $ended * 10 : 0);
+	return cpu_ms($backend) + ($workers ? children_ms($postmaster) : 0);
 }
 
 # The milliseconds of the processor and of the clock, and the result or the plan.
@@ -298,6 +268,16 @@ sub compare_queries
 		for my $size (split /,/, $opt{memory}) { $same = compare_table($size, @queries) && $same }
 	}
 	return $same;
+}
+
+sub compare_tables
+{
+	my ($name, $size, $table, $load, @queries) = @_;
+
+	cluster($name, server_conf($size)) unless $opt{keep};
+	my $session = session();
+	$load->($session) if $session->("SELECT to_regclass('$table') IS NULL") eq "t\n";
+	exit(compare_queries($session, @queries) ? 0 : 1);
 }
 
 1;
