@@ -135,58 +135,36 @@ compat_merge_key_reversed(const MergeJoin *join, int i)
 }
 
 /* From 16 on clauses without redundant columns. */
-static inline List *
-compat_group_clause(const PlannerInfo *root)
-{
 #if PG_VERSION_NUM >= 160000
-	return root->processed_groupClause;
+#define compat_group_clause(root)		((root)->processed_groupClause)
+#define compat_distinct_clause(root)	((root)->processed_distinctClause)
 #else
-	return root->parse->groupClause;
+#define compat_group_clause(root)		((root)->parse->groupClause)
+#define compat_distinct_clause(root)	((root)->parse->distinctClause)
 #endif
-}
-
-static inline List *
-compat_distinct_clause(const PlannerInfo *root)
-{
-#if PG_VERSION_NUM >= 160000
-	return root->processed_distinctClause;
-#else
-	return root->parse->distinctClause;
-#endif
-}
 
 /* 19 renames the path of a Unique node. */
 #include "optimizer/pathnode.h"
 #if PG_VERSION_NUM >= 190000
-#define COMPAT_IS_UNIQUE_PATH(path)	IsA(path, UniquePath)
+#define COMPAT_IS_UNIQUE_PATH(path)		IsA(path, UniquePath)
+#define compat_unique_input(path)		(((const UniquePath *) (path))->subpath)
+#define compat_create_unique_path(...)	((Path *) create_unique_path(__VA_ARGS__))
 #else
-#define COMPAT_IS_UNIQUE_PATH(path)	IsA(path, UpperUniquePath)
+#define COMPAT_IS_UNIQUE_PATH(path)		IsA(path, UpperUniquePath)
+#define compat_unique_input(path)		(((const UpperUniquePath *) (path))->subpath)
+#define compat_create_unique_path(...)	((Path *) create_upper_unique_path(__VA_ARGS__))
 #endif
 
-static inline Path *
-compat_unique_input(const Path *path)
-{
-#if PG_VERSION_NUM >= 190000
-	return ((const UniquePath *) path)->subpath;
+/* 18 adds the length of the outer path's presorted prefix to merge joins. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_PRESORTED_ARG	, 0
 #else
-	return ((const UpperUniquePath *) path)->subpath;
+#define COMPAT_PRESORTED_ARG
 #endif
-}
-
-static inline Path *
-compat_create_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *sorted, int columns, double groups)
-{
-#if PG_VERSION_NUM >= 190000
-	return (Path *) create_unique_path(root, rel, sorted, columns, groups);
-#else
-	return (Path *) create_upper_unique_path(root, rel, sorted, columns, groups);
-#endif
-}
 
 /*
  * A merge join of paths in order, and the rows that it is estimated to read of each: it
- * ends with the last row of either.  18 adds the length of the outer path's presorted
- * prefix.
+ * ends with the last row of either.
  */
 #include "optimizer/cost.h"
 static inline Path *
@@ -196,20 +174,11 @@ compat_create_mergejoin_path(PlannerInfo *root, RelOptInfo *joinrel, JoinType jo
 {
 	JoinCostWorkspace workspace;
 
-#if PG_VERSION_NUM >= 180000
-	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL, 0, extra);
-#else
-	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL, extra);
-#endif
+	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL COMPAT_PRESORTED_ARG, extra);
 	*outer_rows = workspace.outer_rows;
 	*inner_rows = workspace.inner_rows;
-#if PG_VERSION_NUM >= 180000
 	return (Path *) create_mergejoin_path(root, joinrel, jointype, &workspace, extra, outer, inner,
-										  extra->restrictlist, pathkeys, NULL, clauses, NIL, NIL, 0);
-#else
-	return (Path *) create_mergejoin_path(root, joinrel, jointype, &workspace, extra, outer, inner,
-										  extra->restrictlist, pathkeys, NULL, clauses, NIL, NIL);
-#endif
+										  extra->restrictlist, pathkeys, NULL, clauses, NIL, NIL COMPAT_PRESORTED_ARG);
 }
 
 /* 19 parses IGNORE NULLS for every window function; the function may reject it when it runs. */
@@ -292,25 +261,13 @@ compat_mergejoin_allowed(const JoinPathExtraData *extra)
  * nests the measurement in another struct.
  */
 #include "nodes/execnodes.h"
-static inline bool
-compat_node_timed(const PlanState *ps)
-{
 #if PG_VERSION_NUM >= 190000
-	return ps->instrument != NULL && ps->instrument->instr.need_timer;
+#define compat_node_timed(ps)		((ps)->instrument != NULL && (ps)->instrument->instr.need_timer)
+#define compat_node_total_ms(ps)	INSTR_TIME_GET_MILLISEC((ps)->instrument->instr.total)
 #else
-	return ps->instrument != NULL && ps->instrument->need_timer;
+#define compat_node_timed(ps)		((ps)->instrument != NULL && (ps)->instrument->need_timer)
+#define compat_node_total_ms(ps)	((ps)->instrument->total * 1000.0)
 #endif
-}
-
-static inline double
-compat_node_total_ms(const PlanState *ps)
-{
-#if PG_VERSION_NUM >= 190000
-	return INSTR_TIME_GET_MILLISEC(ps->instrument->instr.total);
-#else
-	return ps->instrument->total * 1000.0;
-#endif
-}
 
 /* 19 adds flags to slots. */
 static inline void
@@ -510,22 +467,17 @@ compat_pages_alloc(int n)
 }
 
 /* Largest tuple of a btree page; 18 removes the parameter of the macro. */
-static inline Size
-compat_btree_max_item(Page page)
-{
 #if PG_VERSION_NUM >= 180000
-	return BTMaxItemSize;
+#define compat_btree_max_item(page)		BTMaxItemSize
 #else
-	return BTMaxItemSize(page);
+#define compat_btree_max_item(page)		BTMaxItemSize(page)
 #endif
-}
 
 /*
  * The planner's hook of a relation's data, with the relation (InvalidOid: none) and whether
  * its children are included.  19 calls it for relations of every kind.
  */
 #include "nodes/parsenodes.h"
-#include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #if PG_VERSION_NUM >= 190000
 #define COMPAT_RELATION_HOOK		build_simple_rel_hook
@@ -555,26 +507,22 @@ compat_btree_max_item(Page page)
  * a snapshot, for REPACK CONCURRENTLY, which does not lock the table.
  */
 #if PG_VERSION_NUM >= 190000
-#define COMPAT_COPY_HEAP_PARAMS \
-	Relation old_heap, Relation new_heap, Relation index, bool use_sort, \
-	TransactionId oldest_xmin, Snapshot snapshot, TransactionId *xid_cutoff, \
-	MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed, \
-	double *tups_recently_dead
-#define COMPAT_COPY_HEAP_ARGS \
-	old_heap, new_heap, index, use_sort, oldest_xmin, snapshot, xid_cutoff, \
-	multi_cutoff, num_tuples, tups_vacuumed, tups_recently_dead
+#define COMPAT_COPY_SNAPSHOT_PARAM	, Snapshot snapshot
+#define COMPAT_COPY_SNAPSHOT_ARG	, snapshot
 #define COMPAT_COPY_HEAP_LOCKED		(snapshot == NULL)
 #else
+#define COMPAT_COPY_SNAPSHOT_PARAM
+#define COMPAT_COPY_SNAPSHOT_ARG
+#define COMPAT_COPY_HEAP_LOCKED		true
+#endif
 #define COMPAT_COPY_HEAP_PARAMS \
 	Relation old_heap, Relation new_heap, Relation index, bool use_sort, \
-	TransactionId oldest_xmin, TransactionId *xid_cutoff, \
+	TransactionId oldest_xmin COMPAT_COPY_SNAPSHOT_PARAM, TransactionId *xid_cutoff, \
 	MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed, \
 	double *tups_recently_dead
 #define COMPAT_COPY_HEAP_ARGS \
-	old_heap, new_heap, index, use_sort, oldest_xmin, xid_cutoff, \
+	old_heap, new_heap, index, use_sort, oldest_xmin COMPAT_COPY_SNAPSHOT_ARG, xid_cutoff, \
 	multi_cutoff, num_tuples, tups_vacuumed, tups_recently_dead
-#define COMPAT_COPY_HEAP_LOCKED		true
-#endif
 
 /* 19 renames the progress of CLUSTER. */
 #include "commands/progress.h"
@@ -588,17 +536,5 @@ compat_btree_max_item(Page page)
 #define PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED	PROGRESS_REPACK_HEAP_TUPLES_SCANNED
 #define PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN	PROGRESS_REPACK_HEAP_TUPLES_INSERTED
 #endif
-
-/* Points an index's relcache entry to this routine; up to 18 the pointer is not const. */
-#include "access/amapi.h"
-static inline void
-compat_set_index_routine(Relation index, const IndexAmRoutine *routine)
-{
-#if PG_VERSION_NUM >= 190000
-	index->rd_indam = routine;
-#else
-	index->rd_indam = unconstify(IndexAmRoutine *, routine);
-#endif
-}
 
 #endif							/* GPUSORT_COMPAT_H */

@@ -95,7 +95,7 @@ replace_routine(Relation index)
 	replaced->ours = *index->rd_indam;
 	replaced->ours.ambuild = build_index;
 	replaced->original = index->rd_indam;
-	compat_set_index_routine(index, &replaced->ours);
+	index->rd_indam = &replaced->ours;
 }
 
 /* Restores the original routine, unless another extension has replaced ours. */
@@ -106,7 +106,8 @@ restore_routine(Relation index)
 
 	if (index->rd_indam->ambuild != build_index)
 		return;
-	compat_set_index_routine(index, replaced->original);
+	/* up to 18 the pointer is not const */
+	index->rd_indam = unconstify(IndexAmRoutine *, replaced->original);
 	pfree(replaced);
 }
 
