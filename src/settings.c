@@ -136,178 +136,136 @@ fill_algorithm_options(void)
 	}
 }
 
-/* Settings of plans. */
-static void
-define_plan_settings(void)
+/* Settings whose default is the initial value of their variable. */
+typedef struct BoolSetting
 {
-	DefineCustomBoolVariable("gpusort.enable",
-							 "Lets plans sort with GpuSort nodes instead of Sort nodes.",
-							 NULL,
-							 &gpusort_enable, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.plan_grouping",
-							 "Compares sorted with hashed groups and joins by predicted times.",
-							 "If off, PostgreSQL compares them by the costs of its own Sort.",
-							 &gpusort_plan_grouping, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.plan_grouping_min_rows",
-							"Sets the minimum estimated number of rows for gpusort.plan_grouping.",
-							"Groupings and joins of fewer rows are not worth the planner's time.",
-							&gpusort_plan_grouping_min_rows, 10000, 0, INT_MAX,
-							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.windows",
-							 "Lets plans have GpuSort Window nodes instead of WindowAgg nodes.",
-							 NULL,
-							 &gpusort_windows, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.aggregates",
-							 "Lets plans aggregate sorted rows with GpuSort Aggregate nodes.",
-							 "If off, aggregates with DISTINCT or an order sort by themselves.",
-							 &gpusort_aggregates, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.merge_joins",
-							 "Lets plans join sorted rows with GpuSort Join nodes.",
-							 NULL,
-							 &gpusort_merge_joins, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.min_rows",
-							"Sets the minimum estimated number of rows for a GpuSort node.",
-							"A GpuSort node takes about 0.1 microseconds more to start than a Sort.",
-							&gpusort_min_rows, 32, 0, INT_MAX,
-							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.index_builds",
-							 "Lets gpusort build btree indexes.",
-							 "It applies while gpusort.enable is on.  The index is the same either way.",
-							 &gpusort_index_builds, true,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.index_builds_min_size",
-							"Sets the minimum size of a table for gpusort.index_builds.",
-							"PostgreSQL builds the indexes of smaller tables as fast.",
-							&gpusort_index_builds_min_size, 8, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_BLOCKS, NULL, NULL, NULL);
+	const char *name;
+	bool	   *variable;
+	GucContext	context;
+	int			flags;
+	const char *says;
+	const char *says_more;
+} BoolSetting;
+
+typedef struct IntSetting
+{
+	const char *name;
+	int		   *variable;
+	int			least;
+	int			most;
+	GucContext	context;
+	int			flags;
+	const char *says;
+	const char *says_more;
+} IntSetting;
+
+static const BoolSetting bool_settings[] = {
+	{"gpusort.enable", &gpusort_enable, PGC_USERSET, GUC_EXPLAIN,
+		"Lets plans sort with GpuSort nodes instead of Sort nodes."},
+	{"gpusort.plan_grouping", &gpusort_plan_grouping, PGC_USERSET, GUC_EXPLAIN,
+		"Compares sorted with hashed groups and joins by predicted times.",
+		"If off, PostgreSQL compares them by the costs of its own Sort."},
+	{"gpusort.windows", &gpusort_windows, PGC_USERSET, GUC_EXPLAIN,
+		"Lets plans have GpuSort Window nodes instead of WindowAgg nodes."},
+	{"gpusort.aggregates", &gpusort_aggregates, PGC_USERSET, GUC_EXPLAIN,
+		"Lets plans aggregate sorted rows with GpuSort Aggregate nodes.",
+		"If off, aggregates with DISTINCT or an order sort by themselves."},
+	{"gpusort.merge_joins", &gpusort_merge_joins, PGC_USERSET, GUC_EXPLAIN,
+		"Lets plans join sorted rows with GpuSort Join nodes."},
+	{"gpusort.index_builds", &gpusort_index_builds, PGC_USERSET, 0,
+		"Lets gpusort build btree indexes.",
+		"It applies while gpusort.enable is on.  The index is the same either way."},
+	{"gpusort.verify", &gpusort_verify, PGC_USERSET, 0,
+		"Checks the order and completeness of every sorted result.",
+		"A wrong result of a CPU algorithm is an error; after a wrong result of a GPU the CPU sorts."},
+	{"gpusort.device_allowed", &gpusort_device_allowed, PGC_SUSET, GUC_EXPLAIN,
+		"Lets sorts use the GPUs that gpusort.device names.",
+		"Only a superuser can change it."},
+	{"gpusort.device_learn", &gpusort_device_learn, PGC_SIGHUP, 0,
+		"Measures GPUs and CPU, and corrects predictions by the times of sorts.",
+		"If off, the built-in cost models are used without correction."},
+};
+
+static const IntSetting int_settings[] = {
+	{"gpusort.plan_grouping_min_rows", &gpusort_plan_grouping_min_rows, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN,
+		"Sets the minimum estimated number of rows for gpusort.plan_grouping.",
+		"Groupings and joins of fewer rows are not worth the planner's time."},
+	{"gpusort.min_rows", &gpusort_min_rows, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN,
+		"Sets the minimum estimated number of rows for a GpuSort node.",
+		"A GpuSort node takes about 0.1 microseconds more to start than a Sort."},
+	{"gpusort.index_builds_min_size", &gpusort_index_builds_min_size, 0, INT_MAX, PGC_USERSET, GUC_UNIT_BLOCKS,
+		"Sets the minimum size of a table for gpusort.index_builds.",
+		"PostgreSQL builds the indexes of smaller tables as fast."},
+	{"gpusort.threads", &gpusort_threads, 1, 64, PGC_USERSET, GUC_EXPLAIN,
+		"Sets the number of threads that sort in one backend."},
+	{"gpusort.max_threads", &gpusort_max_threads, -1, 65536, PGC_SIGHUP, 0,
+		"Sets the maximum number of additional sort threads of all sessions.",
+		"-1 uses max_worker_processes."},
+	{"gpusort.device_share", &gpusort_device_share, 1, 100, PGC_SUSET, 0,
+		"Sets the share of a GPU's memory that one session may use, in percent."},
+	{"gpusort.device_memory", &gpusort_device_memory, 0, INT_MAX / 2, PGC_POSTMASTER, GUC_UNIT_MB,
+		"Sets the memory that sorts may use on each GPU.",
+		"0 uses the free memory except for a reserve."},
+	{"gpusort.device_idle_blocks", &gpusort_device_idle_blocks, 0, INT_MAX / 2000, PGC_SIGHUP, GUC_UNIT_S,
+		"Sets how long an unused GPU keeps its memory blocks.",
+		"0 keeps them."},
+	{"gpusort.device_idle_context", &gpusort_device_idle_context, 0, INT_MAX / 2000, PGC_SIGHUP, GUC_UNIT_S,
+		"Sets after how long without sorts the GPUs are released.",
+		"The next sort that gains from a GPU opens them again.  0 keeps them."},
+	{"gpusort.staging_memory", &gpusort_staging_memory, -1, 65536, PGC_POSTMASTER, GUC_UNIT_MB,
+		"Sets the shared memory for transfers to and from GPUs.",
+		"-1 uses 256MB if there is a GPU driver; 0 disables GPUs."},
+	{"gpusort.run_rows", &gpusort_run_rows, 0, INT_MAX, PGC_SUSET, GUC_NOT_IN_SAMPLE,
+		"Sets the maximum number of rows of a run, for tests.",
+		"0 sets no limit."},
+	{"gpusort.device_patience", &gpusort_device_patience, 0, INT_MAX, PGC_SUSET, GUC_UNIT_MS | GUC_NOT_IN_SAMPLE,
+		"Sets how long a sort waits for a GPU if gpusort.algorithm asks for one."},
+	{"gpusort.device_timeout", &gpusort_device_timeout, 100, INT_MAX, PGC_SUSET, GUC_UNIT_MS | GUC_NOT_IN_SAMPLE,
+		"Sets after how long without progress a GPU counts as hanging."},
+};
+
+/*
+ * The service starts with the settings of PGC_POSTMASTER.  A session that loads the library
+ * later has no service.  It defines these settings all the same, so that they may stand in a
+ * configuration file.
+ */
+static GucContext
+context_now(GucContext context)
+{
+	return context == PGC_POSTMASTER && !process_shared_preload_libraries_in_progress ? PGC_SIGHUP : context;
 }
 
-/* Settings of sorts. */
-static void
-define_sort_settings(void)
+void
+gpusort_settings_init(void)
 {
+	for (const BoolSetting *set = bool_settings; set < bool_settings + lengthof(bool_settings); set++)
+		DefineCustomBoolVariable(set->name, set->says, set->says_more, set->variable, *set->variable,
+								 context_now(set->context), set->flags, NULL, NULL, NULL);
+	for (const IntSetting *set = int_settings; set < int_settings + lengthof(int_settings); set++)
+		DefineCustomIntVariable(set->name, set->says, set->says_more, set->variable, *set->variable,
+								set->least, set->most, context_now(set->context), set->flags, NULL, NULL, NULL);
+	fill_algorithm_options();
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",
 							 "If it cannot, EXPLAIN's Sort Route shows the reason.",
 							 &forced_algorithm, ALGORITHM_AUTO, algorithm_options,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.threads",
-							"Sets the number of threads that sort in one backend.",
-							NULL,
-							&gpusort_threads, 1, 1, 64,
-							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.max_threads",
-							"Sets the maximum number of additional sort threads of all sessions.",
-							"-1 uses max_worker_processes.",
-							&gpusort_max_threads, -1, -1, 65536,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.compress_runs",
 							 "Stores rows in temporary files as differences to the row before.",
 							 "\"auto\" does so if the processor has fast instructions for it and the files become "
 							 "smaller.",
 							 &gpusort_compress_runs, COMPRESS_AUTO, compress_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.verify",
-							 "Checks the order and completeness of every sorted result.",
-							 "A wrong result of a CPU algorithm is an error; "
-							 "after a wrong result of a GPU the CPU sorts.",
-							 &gpusort_verify, false,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
-}
-
-/* Settings of GPUs. */
-static void
-define_device_settings(void)
-{
-	/*
-	 * Context of the settings with which the service starts.  A session that
-	 * loads the library later has no service.  It defines these settings all
-	 * the same, so that they may stand in a configuration file.
-	 */
-	GucContext	server_start = process_shared_preload_libraries_in_progress ?
-		PGC_POSTMASTER : PGC_SIGHUP;
-
 	DefineCustomStringVariable("gpusort.device",
 							   "Sets the GPUs that sorts may use: auto, off, or a list of numbers.",
 							   "The server's configuration decides which GPUs are opened.",
 							   &gpusort_device, "auto",
 							   PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
-	DefineCustomBoolVariable("gpusort.device_allowed",
-							 "Lets sorts use the GPUs that gpusort.device names.",
-							 "Only a superuser can change it.",
-							 &gpusort_device_allowed, true,
-							 PGC_SUSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_share",
-							"Sets the share of a GPU's memory that one session may use, in percent.",
-							NULL,
-							&gpusort_device_share, 50, 1, 100,
-							PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_memory",
-							"Sets the memory that sorts may use on each GPU.",
-							"0 uses the free memory except for a reserve.",
-							&gpusort_device_memory, 0, 0, INT_MAX / 2,
-							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.device_learn",
-							 "Measures GPUs and CPU, and corrects predictions by the times of sorts.",
-							 "If off, the built-in cost models are used without correction.",
-							 &gpusort_device_learn, true,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_idle_blocks",
-							"Sets how long an unused GPU keeps its memory blocks.",
-							"0 keeps them.",
-							&gpusort_device_idle_blocks, 10, 0, INT_MAX / 2000,
-							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_idle_context",
-							"Sets after how long without sorts the GPUs are released.",
-							"The next sort that gains from a GPU opens them again.  0 keeps them.",
-							&gpusort_device_idle_context, 300, 0, INT_MAX / 2000,
-							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.staging_memory",
-							"Sets the shared memory for transfers to and from GPUs.",
-							"-1 uses 256MB if there is a GPU driver; 0 disables GPUs.",
-							&gpusort_staging_memory, -1, -1, 65536,
-							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.device_library",
 							   "Names the library that drives the GPUs.",
 							   NULL,
 							   &gpusort_device_library, DEVICE_LIBRARY_DEFAULT,
-							   server_start, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
+							   context_now(PGC_POSTMASTER), GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
-}
-
-/* Settings for tests and experiments. */
-static void
-define_test_settings(void)
-{
-	DefineCustomIntVariable("gpusort.run_rows",
-							"Sets the maximum number of rows of a run, for tests.",
-							"0 sets no limit.",
-							&gpusort_run_rows, 0, 0, INT_MAX,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_patience",
-							"Sets how long a sort waits for a GPU if gpusort.algorithm asks for one.",
-							NULL,
-							&gpusort_device_patience, 10000, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_timeout",
-							"Sets after how long without progress a GPU counts as hanging.",
-							NULL,
-							&gpusort_device_timeout, 120000, 100, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-}
-
-void
-gpusort_settings_init(void)
-{
-	fill_algorithm_options();
-	define_plan_settings();
-	define_sort_settings();
-	define_device_settings();
-	define_test_settings();
 	MarkGUCPrefixReserved("gpusort");
 }
