@@ -24,24 +24,9 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-/* The counters, in the order of the view's columns; times in microseconds. */
-typedef enum StatCounter
-{
-	STAT_SORTS,
-	STAT_ROWS,
-	STAT_BYTES,					/* peak memory, or bytes written to disk */
-	STAT_SPILLS,				/* sorts that wrote runs */
-	STAT_FALLBACKS,				/* sorts that could not use it as decided */
-	STAT_TIMED,					/* sorts that the times count */
-	STAT_INGEST_US,
-	STAT_SORT_US,
-	STAT_SPILL_US,
-	STAT_PREDICTED_US,
-	STAT_MEASURED_US,
-	STAT_COUNTERS
-} StatCounter;
-
-#define STAT_FIRST_TIME	STAT_INGEST_US
+/* SortStatCount as an array: the number of fields, and the first time */
+#define STAT_COUNTERS	(sizeof(SortStatCount) / sizeof(uint64))
+#define STAT_FIRST_TIME	(offsetof(SortStatCount, ingest_us) / sizeof(uint64))
 
 typedef struct AlgorithmStat
 {
@@ -108,39 +93,24 @@ gpusort_stat_init(void)
 	shared_memory_add(&builds);
 }
 
-static inline void
-stat_add(AlgorithmStat *s, StatCounter counter, uint64 n)
-{
-	pg_atomic_fetch_add_u64(&s->counters[counter], n);
-}
-
 void
-gpusort_stat_count(const SortCount *sort)
+gpusort_stat_add(const Algorithm *algorithm, const SortStatCount *count)
 {
-	AlgorithmStat *s = &stats[sort->algorithm ? (int) sort->algorithm->id : STAT_NONE];
+	AlgorithmStat *s = &stats[algorithm != NULL ? (int) algorithm->id : STAT_NONE];
 
-	stat_add(s, STAT_SORTS, 1);
-	stat_add(s, STAT_ROWS, sort->rows);
-	stat_add(s, STAT_BYTES, sort->bytes);
-	if (sort->spilled)
-		stat_add(s, STAT_SPILLS, 1);
-	if (sort->passed_over)
-		gpusort_stat_fallback(sort->passed_over);
-	if (sort->timed)
+	for (int c = 0; c < STAT_COUNTERS; c++)
 	{
-		stat_add(s, STAT_TIMED, 1);
-		stat_add(s, STAT_INGEST_US, (uint64) Max(sort->ingest_us, 0));
-		stat_add(s, STAT_SORT_US, (uint64) Max(sort->sort_us, 0));
-		stat_add(s, STAT_SPILL_US, (uint64) Max(sort->spill_us, 0));
-		stat_add(s, STAT_PREDICTED_US, (uint64) Max(sort->predicted_us, 0));
-		stat_add(s, STAT_MEASURED_US, (uint64) Max(sort->measured_us, 0));
+		uint64		n = ((const uint64 *) count)[c];
+
+		if (n != 0)
+			pg_atomic_fetch_add_u64(&s->counters[c], n);
 	}
 }
 
 void
 gpusort_stat_fallback(const Algorithm *algorithm)
 {
-	stat_add(&stats[algorithm->id], STAT_FALLBACKS, 1);
+	gpusort_stat_add(algorithm, &(SortStatCount) {.fallbacks = 1});
 }
 
 static Datum

@@ -10,23 +10,21 @@
 
 struct Algorithm;				/* kernel/algorithm.h */
 
-/* Figures of a finished sort */
-typedef struct SortCount
+/* What is added to the counters of an algorithm, in the order of the view's columns; all fields are uint64 */
+typedef struct SortStatCount
 {
-	const struct Algorithm *algorithm;	/* that ran; NULL: no rows */
-
-	/* Forced or chosen algorithm that could not run; NULL: none. */
-	const struct Algorithm *passed_over;
+	uint64		sorts;
 	uint64		rows;
 	uint64		bytes;			/* peak memory, or bytes written to disk */
-	bool		spilled;		/* the sort wrote runs */
-	bool		timed;			/* the times below are set */
-	double		ingest_us;		/* reading rows, including the plan below */
-	double		sort_us;
-	double		spill_us;		/* writing and merging runs */
-	double		predicted_us;	/* predicted time of the kernels, if predicted */
-	double		measured_us;	/* real time of the predicted kernels */
-} SortCount;
+	uint64		spills;			/* sorts that wrote runs */
+	uint64		fallbacks;		/* sorts for which it was forced or chosen, but could not run */
+	uint64		timed;			/* sorts that the times below count */
+	uint64		ingest_us;		/* reading rows, including the plan below */
+	uint64		sort_us;
+	uint64		spill_us;		/* writing and merging runs */
+	uint64		predicted_us;	/* predicted time of the kernels, if predicted */
+	uint64		measured_us;	/* real time of the predicted kernels */
+} SortStatCount;
 
 /* Requests shared memory, while libraries are preloaded. */
 extern void gpusort_stat_init(void);
@@ -37,8 +35,8 @@ extern void (*gpusort_stat_reset_too) (void);
 /* Counts a fallback: the algorithm was forced or chosen but could not run. */
 extern void gpusort_stat_fallback(const struct Algorithm *algorithm);
 
-/* Counts a finished sort. */
-extern void gpusort_stat_count(const SortCount *sort);
+/* Adds to the counters of the algorithm that ran; NULL: there were no rows. */
+extern void gpusort_stat_add(const struct Algorithm *algorithm, const SortStatCount *count);
 
 /* What is added to the counters of a route and reason; all fields are uint64 */
 typedef struct IndexStatCount

@@ -10,26 +10,19 @@
 void
 sort_node_count(const SortReport *report)
 {
-	SortCount	count = {0};
+	SortStatCount count = {.sorts = 1,.rows = report->rows,.spills = report->runs > 0,.timed = report->timed};
 
-	if (report->sorted)
-	{
-		count.algorithm = report->decision.algorithm;
-		/* a device failure was counted when it happened */
-		if (report->decision.forced_why_not != NULL && !report->device.failed)
-			count.passed_over = report->facts.forced;
-	}
-	count.rows = report->rows;
-	count.spilled = report->runs > 0;
-	count.bytes = count.spilled ? report->disk_bytes : report->memory_peak;
-	count.timed = report->timed;
-	if (count.timed)
+	/* a device failure was counted when it happened */
+	if (report->sorted && report->decision.forced_why_not != NULL && !report->device.failed)
+		gpusort_stat_fallback(report->facts.forced);
+	count.bytes = report->runs > 0 ? report->disk_bytes : report->memory_peak;
+	if (report->timed)
 	{
 		count.ingest_us = INSTR_TIME_GET_MICROSEC(report->ingest_time);
 		count.spill_us = INSTR_TIME_GET_MICROSEC(report->spill_time);
-		count.sort_us = INSTR_TIME_GET_MICROSEC(report->sort_time) - count.spill_us;
-		count.predicted_us = report->predicted_us;
+		count.sort_us = Max(INSTR_TIME_GET_MICROSEC(report->sort_time), count.spill_us) - count.spill_us;
+		count.predicted_us = (uint64) report->predicted_us;
 		count.measured_us = INSTR_TIME_GET_MICROSEC(report->predicted_time);
 	}
-	gpusort_stat_count(&count);
+	gpusort_stat_add(report->sorted ? report->decision.algorithm : NULL, &count);
 }
