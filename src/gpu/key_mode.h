@@ -25,8 +25,7 @@ typedef struct DeviceKeys
 	bool		failed;			/* no more of the result can be read */
 	bool		no_room;		/* ... as the devices have no room for a part */
 	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
-	SortRecFormat format;		/* of the result's keys, in a sort without rows */
-	int			rid_bits;		/* ... as SORT_REC_PACKED */
+	Sorted	   *sorted;			/* the result */
 	size_t		received;		/* rows that came back */
 	size_t		job_first;		/* ... of the jobs before dk->job */
 	Key128		last_key;		/* of the last row that came back */

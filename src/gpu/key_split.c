@@ -164,7 +164,7 @@ key_split_bytes(KeySplit *split, size_t n, size_t block_rows)
 
 /* All rows of a block. */
 static KeySpan
-block_at(const KeySplit *split, uint32 block)
+block_at(const KeySplit *split, int block)
 {
 	char	   *start = (char *) split->blocks.ptr + (Size) block * split->block_bytes;
 	KeySpan		span = {split->block_rows, start, NULL};
@@ -176,18 +176,11 @@ block_at(const KeySplit *split, uint32 block)
 
 /* Adds a block to the part; *used is the number of blocks in use. */
 static pg_noinline void
-next_block(KeySplit *split, KeyPart *part, PartEnd *end, uint32 *used)
+next_block(KeySplit *split, KeyPart *part, PartEnd *end, int *used)
 {
-	KeySpan		span;
+	KeySpan		span = block_at(split, *used);
 
-	if (part->nblocks == part->capacity)
-	{
-		part->capacity = Max(16, 2 * part->capacity);
-		part->blocks = part->blocks == NULL ? palloc(part->capacity * sizeof(uint32)) :
-			repalloc(part->blocks, part->capacity * sizeof(uint32));
-	}
-	part->blocks[part->nblocks++] = *used;
-	span = block_at(split, (*used)++);
+	part->blocks = lappend_int(part->blocks, (*used)++);
 	end->keys = span.keys;
 	end->rids = span.rids;
 	end->left = span.n;
@@ -263,7 +256,7 @@ key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf, const 
 	char		keys[SPLIT_BATCH * sizeof(Key128)] pg_attribute_aligned(16);
 	int			last = split->nparts - 1;
 	int			steps = 0;
-	uint32		used = 0;
+	int			used = 0;
 
 	while (1 << steps < split->nparts)
 		steps++;
@@ -290,7 +283,7 @@ key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf, const 
 			SPLIT_KEYS(Key128, wide);
 	}
 	for (int p = 0; p < split->nparts; p++)
-		split->parts[p].n = split->parts[p].nblocks * split->block_rows - ends[p].left;
+		split->parts[p].n = list_length(split->parts[p].blocks) * split->block_rows - ends[p].left;
 }
 
 KeySpan
@@ -298,7 +291,7 @@ key_split_span(const KeySplit *split, int part, size_t at)
 {
 	const KeyPart *of = &split->parts[part];
 	size_t		skip = at % split->block_rows;
-	KeySpan		span = block_at(split, of->blocks[at / split->block_rows]);
+	KeySpan		span = block_at(split, list_nth_int(of->blocks, at / split->block_rows));
 
 	Assert(at < of->n);
 	span.n = Min(split->block_rows - skip, of->n - at);
@@ -313,9 +306,8 @@ key_split_free(KeySplit *split, BulkOwner *owner)
 {
 	for (int p = 0; p < split->nparts; p++)
 	{
-		if (split->parts[p].blocks != NULL)
-			pfree(split->parts[p].blocks);
-		split->parts[p].blocks = NULL;
+		list_free(split->parts[p].blocks);
+		split->parts[p].blocks = NIL;
 	}
 	bulk_free(owner, &split->blocks);
 }

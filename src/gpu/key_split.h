@@ -10,6 +10,7 @@
 #define GPUSORT_GPU_KEY_SPLIT_H
 
 #include "key/key.h"
+#include "nodes/pg_list.h"
 #include "store/store.h"
 
 #define KEY_SPLIT_MAX	128		/* maximal number of parts */
@@ -20,9 +21,7 @@ typedef struct KeyPart
 	bool		constant;		/* all keys are equal */
 
 	/* Block numbers, in order.  All blocks but the last are full. */
-	uint32	   *blocks;
-	uint32		nblocks;
-	uint32		capacity;		/* of blocks[] */
+	List	   *blocks;
 } KeyPart;
 
 typedef struct KeySplit

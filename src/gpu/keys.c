@@ -145,9 +145,10 @@ find_chunk_ties(DeviceKeys *dk, size_t first, size_t count, const char *keys)
  * reads the rows anyway.
  */
 static void
-drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
+drop_duplicates_here(DeviceKeys *dk)
 {
 	SortEnv    *env = dk->env;
+	Sorted	   *sorted = dk->sorted;
 	const Batch *batch = dk->batch;
 	size_t		n = sorted->n;
 
@@ -167,8 +168,8 @@ drop_duplicates_here(DeviceKeys *dk, Sorted *sorted)
 static void
 copy_records(const DeviceKeys *dk, const KeyChunk *chunk, void *recs, size_t at)
 {
-	const SortRecFormat format = dk->format;
-	const int	rid_bits = dk->rid_bits;
+	const SortRecFormat format = dk->sorted->format;
+	const int	rid_bits = dk->sorted->rid_bits;
 
 #define COPY_KEYS(key_t) \
 	for (uint32 i = 0; i < chunk->rows; i++) \
@@ -216,19 +217,18 @@ next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
 
 /* Reserves memory for the result. */
 static void
-reserve_result(DeviceKeys *dk, Sorted *sorted)
+reserve_result(DeviceKeys *dk)
 {
 	SortEnv    *env = dk->env;
+	Sorted	   *sorted = dk->sorted;
 	size_t		n = dk->batch->keybuf.n;
 
 	if (env->spec.keys_only)
 	{
 		int			bits = dk->layout.total_bits;
 
-		dk->rid_bits = env->spec.rids_are_tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
-		dk->format = bits + dk->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
-		sorted->format = dk->format;
-		sorted->rid_bits = dk->rid_bits;
+		sorted->rid_bits = env->spec.rids_are_tids ? keybuf_rid_bits(&dk->batch->keybuf) : 0;
+		sorted->format = bits + sorted->rid_bits <= 64 ? SORT_REC_PACKED : bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 		sorted->layout = dk->layout;
 		bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(sorted->format), 0);
 		sorted->keys = env->recs.ptr;
@@ -297,12 +297,12 @@ receive_chunk(DeviceKeys *dk)
 
 /* gpusort.verify: checks the order of the rids.  Keys have been checked already. */
 static bool
-verify_order(DeviceKeys *dk, const Sorted *sorted)
+verify_order(DeviceKeys *dk)
 {
 	char		why[DEVICE_FAILURE_SIZE];
 
 	if (!gpusort_verify || dk->env->spec.keys_only ||
-		verify_rids(dk->env, dk->batch, &dk->layout, sorted->rids, sorted->n,
+		verify_rids(dk->env, dk->batch, &dk->layout, dk->sorted->rids, dk->sorted->n,
 					dk->spec.drop ? dk->spec.equal_bit : -1, why))
 		return true;
 	device_keys_fail(dk, why);
@@ -311,11 +311,11 @@ verify_order(DeviceKeys *dk, const Sorted *sorted)
 
 /* Receives the result.  False if dk->failed is set. */
 static bool
-receive_result(DeviceKeys *dk, Sorted *sorted)
+receive_result(DeviceKeys *dk)
 {
 	uint64		ties;
 
-	reserve_result(dk, sorted);
+	reserve_result(dk);
 	tie_groups_begin(&dk->groups, dk->env->tiebreak, &dk->batch->arena, dk->env->recs.ptr);
 	device_check_begin(dk);
 	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size + device_parts_bytes(dk));
@@ -324,11 +324,11 @@ receive_result(DeviceKeys *dk, Sorted *sorted)
 	if (dk->failed)
 		return false;
 	Assert(dk->received == result_rows(dk));
-	sorted->n = dk->received;
+	dk->sorted->n = dk->received;
 	ties = tie_groups_end(&dk->groups);
-	if (!verify_order(dk, sorted))
+	if (!verify_order(dk))
 		return false;
-	drop_duplicates_here(dk, sorted);
+	drop_duplicates_here(dk);
 	dk->env->report.ties += ties;
 	return true;
 }
@@ -377,8 +377,9 @@ device_keys_sort(SortEnv *env, Batch *batch, const KeyLayout *layout, Sorted *so
 	if (dk == NULL)
 		return false;
 
+	dk->sorted = sorted;
 	sort_env_clock(env, &start);
-	ok = send_batch_keys(dk) && receive_result(dk, sorted);
+	ok = send_batch_keys(dk) && receive_result(dk);
 	sort_env_clock(env, &end);
 	if (ok && env->timed)
 	{

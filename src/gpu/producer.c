@@ -148,9 +148,7 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	DeviceJobName name;
 
-	dev->rows = sent_to_device->rows;
-	dev->units = sent_to_device->units;
-	dev->sum = sent_to_device->sum;
+	dev->sent = *sent_to_device;
 	dev->keys.sum = sent_to_device->key_sum;
 	dev->job->rows_up = sent_to_device->rows;
 	dev->job->bytes_up = sent_to_device->bytes;
@@ -325,7 +323,7 @@ taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 		}
 		/* keys of all columns have no ties until a value is inexact */
 		if (sink->first_keys == FIRST_KEYS_DIFFER ||
-			(!dev->inexact && dev->layout.loose_column < dev->layout.layout.ncols))
+			(!dev->sent.inexact && dev->layout.loose_column < dev->layout.layout.ncols))
 			return answer;
 	}
 	sink->producer->given_up = true;
@@ -373,7 +371,7 @@ producer_finish(Sink *sink, ResultSpace *space)
 		device_rows_post(dev);
 		failed = !device_job_drain(dev->job) || failed;
 		dev->env->report.device.bytes_up = dev->job->bytes_up;
-		dev->env->report.device.rows = dev->rows;
+		dev->env->report.device.rows = dev->sent.rows;
 	}
 	dev->env->report.device.one_job = true;
 	result = result_device_rows_begin(&space->stream, sink->env, NULL);
@@ -430,10 +428,7 @@ producer_sent(const Sink *sink, DeviceSent *sent_to_device)
 {
 	const DeviceRows *dev = ((const DeviceRowsSink *) sink)->dev;
 
-	sent_to_device->rows = dev->rows;
-	sent_to_device->units = dev->units;
-	sent_to_device->sum = dev->sum;
+	*sent_to_device = dev->sent;
 	sent_to_device->key_sum = dev->keys.sum;
 	sent_to_device->bytes = dev->job == NULL ? 0 : dev->job->bytes_up;
-	sent_to_device->inexact = dev->inexact;
 }

@@ -62,7 +62,7 @@ device_rows_start_chunk(DeviceRows *dev, Size size)
 	if (dev->up.chunk == NULL)
 		return SINK_FAILED;
 	dev->up.rows = 0;
-	dev->base = dev->is_producer ? dev->units : 0;
+	dev->base = dev->is_producer ? dev->sent.units : 0;
 	dev->up.next = dev->up.chunk + dev->up.rows_at;
 	dev->up.end = dev->up.chunk + device_shared->chunk_size;
 	return SINK_TAKEN;
@@ -135,8 +135,8 @@ device_rows_grow_job(DeviceRows *dev, double n, uint64 bytes, double ahead)
 SinkAnswer
 device_rows_grow(DeviceRows *dev, Size size)
 {
-	double		n = dev->rows + 1;
-	uint64		bytes = (dev->units << 3) + size;
+	double		n = dev->sent.rows + 1;
+	uint64		bytes = (dev->sent.units << 3) + size;
 
 	dev->full = !device_rows_grow_job(dev, n, bytes, device_rows_ahead(dev, n, bytes / n));
 	return !dev->full ? SINK_TAKEN : dev->job->failed ? SINK_FAILED : SINK_FULL;
@@ -180,9 +180,9 @@ report_sort(DeviceRows *dev)
 {
 	SortEnv    *env = dev->env;
 
-	device_report_job(env, dev->job, &dev->facts, &dev->decision, dev->rows, false);
-	env->report.device.rows += dev->rows;
-	env->report.dropped_on_device += dev->rows - dev->job->rows_down;
+	device_report_job(env, dev->job, &dev->facts, &dev->decision, dev->sent.rows, false);
+	env->report.device.rows += dev->sent.rows;
+	env->report.dropped_on_device += dev->sent.rows - dev->job->rows_down;
 	device_report_part(env, dev->job);
 	sort_env_note_memory(env, batch_held(dev->batch) +
 						 (dev->job->slot == NULL ? 0 :
@@ -226,7 +226,7 @@ groups_are_right(DeviceRows *dev, const char *chunk, const DeviceChunkDesc *desc
 	const char *end = chunk + device_shared->chunk_size;
 	bool		last = dev->job->rows_got == dev->job->rows_down;
 
-	if (!device_check_groups(&dev->keys, chunk, ends, dev->spec.key_width, desc->rows, last, dev->rows))
+	if (!device_check_groups(&dev->keys, chunk, ends, dev->spec.key_width, desc->rows, last, dev->sent.rows))
 		return false;
 	for (uint32 i = 0; i < desc->rows; i++)
 	{
@@ -256,7 +256,7 @@ next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	char	   *chunk = device_job_next_down(dev->job, desc);
 	uint64		sum;
 
-	if (chunk == NULL && !dev->job->failed && !dev->spec.drop && stream->sum != dev->sum)
+	if (chunk == NULL && !dev->job->failed && !dev->spec.drop && stream->sum != dev->sent.sum)
 		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
 	else if (chunk != NULL && dev->down.held &&
 			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->keys.secret, &sum))

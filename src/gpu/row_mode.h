@@ -52,17 +52,14 @@ typedef struct DeviceRows
 
 	uint64		most_rows;		/* the job never has room for more */
 	double		expected;		/* expected number of rows; 0: unknown */
-	uint64		rows;			/* rows that were sent */
-	uint64		units;			/* their length in units of 8 bytes */
+	DeviceSent	sent;			/* key_sum and bytes are set by producer_sent() only */
 
 	/*
 	 * Unit from which places are counted: a producer's first unit of the
 	 * chunk, otherwise 0.
 	 */
 	uint64		base;
-	uint64		sum;			/* sum of row_sum() */
 	bool		marked;			/* rows have marks */
-	bool		inexact;		/* a key that was sent is inexact */
 	KeyCheck	keys;			/* of the groups, if duplicates are dropped; the rows' secret */
 
 	/* the chunk that is read */

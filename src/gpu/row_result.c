@@ -107,11 +107,11 @@ device_rows_to_run(DeviceRows *dev, Runs *runs)
 bool
 device_rows_fit_memory(const DeviceRows *dev, const Runs *runs)
 {
-	Size		bytes = (Size) dev->units << 3;
+	Size		bytes = (Size) dev->sent.units << 3;
 
 	return runs->n == 0 && !gpusort_verify &&
-		bytes + dev->rows * dev->batch->key_cost <= dev->env->limit &&
-		dev->rows <= dev->batch->max_rows &&
+		bytes + dev->sent.rows * dev->batch->key_cost <= dev->env->limit &&
+		dev->sent.rows <= dev->batch->max_rows &&
 		arena_has_rids(&dev->batch->arena, bytes);
 }
 
@@ -131,7 +131,7 @@ device_rows_to_memory(DeviceRows *dev)
 
 	progress_phase(&dev->env->progress, PROGRESS_SORT);
 	device_rows_start_sort(dev);
-	keybuf_reserve(keybuf, bulk, dev->rows);
+	keybuf_reserve(keybuf, bulk, dev->sent.rows);
 	while ((row = next_row_by_key(dev, &stream)) != NULL)
 	{
 		uint32		rid;
@@ -166,7 +166,7 @@ next_checked_chunk(DeviceRows *dev)
 	dev->copy.rows += dev->down.rows;
 	if (stream->left > 0)
 		device_rows_fail(dev, ROW_NOT_FROM_INPUT);
-	else if (!dev->spec.drop && dev->copy.rows == dev->rows && stream->sum != dev->sum)
+	else if (!dev->spec.drop && dev->copy.rows == dev->sent.rows && stream->sum != dev->sent.sum)
 		device_rows_fail(dev, ROWS_NOT_THE_INPUT);
 	return !dev->failed;
 }
@@ -228,7 +228,7 @@ device_rows_to_source(DeviceRows *dev, Runs *runs)
 	dev->source.more = true;
 	device_rows_start_sort(dev);
 	device_layout_unite_ranges(&dev->layout, &dev->batch->keybuf, runs->ranges);
-	runs_add_source(runs, &dev->source, dev->units << 3);
+	runs_add_source(runs, &dev->source, dev->sent.units << 3);
 }
 
 /* ------------------------------------------------------------------------

@@ -65,17 +65,6 @@ typedef struct TieResolver
 	TupleTableSlot *out;
 } TieResolver;
 
-static TieResolver *
-resolver_create(const DeviceRows *dev)
-{
-	SortEnv    *env = dev->env;
-	TieResolver *resolver = MemoryContextAllocZero(env->cxt, sizeof(TieResolver));
-
-	resolver->env = env;
-	resolver->memory = dev->merged == 0 ? env->limit : env->limit / 2 / dev->merged;
-	return resolver;
-}
-
 /* ------------------------------------------------------------------------
  * The nested sort of a large group
  * ------------------------------------------------------------------------
@@ -312,7 +301,11 @@ resolver_next(DeviceRows *dev, RowStream *stream)
 	TieResolver *resolver = dev->resolver;
 
 	if (resolver == NULL)
-		resolver = dev->resolver = resolver_create(dev);
+	{
+		resolver = dev->resolver = MemoryContextAllocZero(dev->env->cxt, sizeof(TieResolver));
+		resolver->env = dev->env;
+		resolver->memory = dev->merged == 0 ? dev->env->limit : dev->env->limit / 2 / dev->merged;
+	}
 	for (;;)
 	{
 		if (resolver->at < resolver->n)

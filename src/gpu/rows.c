@@ -69,32 +69,22 @@
  * ------------------------------------------------------------------------
  */
 
-static inline bool
-chunk_is_full(const DeviceRows *dev, Size size)
-{
-	return dev->up.chunk == NULL || dev->up.rows == dev->up.max_rows ||
-		size > (Size) (dev->up.end - dev->up.next);
-}
-
-static inline bool
-job_is_full(const DeviceRows *dev, Size size)
-{
-	return dev->rows >= dev->spec.max_rows ||
-		(dev->units << 3) + size > dev->spec.max_row_bytes;
-}
-
 /* Makes room for a row of size bytes in a chunk and in the job. */
 static inline SinkAnswer
 make_row_room(DeviceRows *dev, Size size)
 {
-	if (unlikely(chunk_is_full(dev, size)))
+	if (unlikely(dev->up.chunk == NULL || dev->up.rows == dev->up.max_rows ||
+				 size > (Size) (dev->up.end - dev->up.next)))
 	{
 		SinkAnswer	result = device_rows_start_chunk(dev, size);
 
 		if (result != SINK_TAKEN)
 			return result;
 	}
-	return unlikely(job_is_full(dev, size)) ? device_rows_grow(dev, size) : SINK_TAKEN;
+	if (unlikely(dev->sent.rows >= dev->spec.max_rows ||
+				 (dev->sent.units << 3) + size > dev->spec.max_row_bytes))
+		return device_rows_grow(dev, size);
+	return SINK_TAKEN;
 }
 
 /* A row of size bytes has been written at dev->up.next: adds its key, mark, checksum and place. */
@@ -115,11 +105,11 @@ add_row(DeviceRows *dev, Key128 key, Size size)
 				key_hash128(&dev->keys.secret, key >> dev->keys.cut);
 	}
 	((uint32 *) (dev->up.chunk + dev->up.words_at))[dev->up.rows] =
-		(uint32) (dev->units - dev->base);
-	dev->sum += row_set_checksum(dev->up.next, &dev->keys.secret);
+		(uint32) (dev->sent.units - dev->base);
+	dev->sent.sum += row_set_checksum(dev->up.next, &dev->keys.secret);
 	dev->up.rows++;
-	dev->rows++;
-	dev->units += size >> 3;
+	dev->sent.rows++;
+	dev->sent.units += size >> 3;
 	dev->up.next += size;
 }
 
@@ -136,9 +126,9 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 	row_measure(sink->env->writer, slot, &form);
 	fits = dev->spec.key_width == 64 ?
 		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 64, &key,
-					   &dev->inexact) :
+					   &dev->sent.inexact) :
 		device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values, slot->tts_isnull, 128, &key,
-					   &dev->inexact);
+					   &dev->sent.inexact);
 	if (unlikely(!fits))
 		return SINK_FULL;
 	room = make_row_room(dev, form.room);
@@ -166,7 +156,7 @@ put_direct_rows(DeviceRows *dev, RowPage *page, int *done)
 	keybuf_reserve(keybuf, dev->env->bulk, page->n);
 	row_page_keys_to_buffer(page, 0, keybuf, &dev->env->keys, 0);
 	for (int c = 0; c < keybuf->ncols; c++)
-		dev->inexact |= keybuf->cols[c].range.inexact;
+		dev->sent.inexact |= keybuf->cols[c].range.inexact;
 	if (device_layout_holds(&dev->layout, keybuf))
 	{
 		pack_keys(keybuf, &dev->layout.layout, dev->spec.key_width, 0, page->n, keys);
@@ -237,7 +227,7 @@ close_part(DeviceRowsSink *sink)
 	sink->dev = NULL;
 	if (dev == NULL)
 		return;
-	if (dev->rows == 0)
+	if (dev->sent.rows == 0)
 	{
 		device_rows_end(dev, false);
 		return;
@@ -276,7 +266,7 @@ part_like(const DeviceRows *other)
 	dev->facts = other->facts;
 	dev->decision = other->decision;
 	dev->layout = other->layout;
-	dev->expected = Max(other->expected - other->rows, 0);
+	dev->expected = Max(other->expected - other->sent.rows, 0);
 	return dev;
 }
 
@@ -300,8 +290,8 @@ device_rows_next_part(Sink *base, Runs *runs)
 {
 	DeviceRowsSink *sink = (DeviceRowsSink *) base;
 	DeviceRows *full = sink->dev;
-	double		rows = full->rows;
-	double		row_bytes = rows == 0 ? 0 : (full->units << 3) / rows;
+	double		rows = full->sent.rows;
+	double		row_bytes = rows == 0 ? 0 : (full->sent.units << 3) / rows;
 	SortReport *report = &full->env->report;
 	DeviceRows *next;
 	double		wanted;
