@@ -35,33 +35,22 @@ factor_now(const Factor *factor, int64_t now, const FactorRule *rule)
 	return measured + (factor->log - measured) * exp2(-idle / rule->fade_s);
 }
 
-/* The step by which a deviation of log_ratio moves a factor. */
-static double
-step_of(const Factor *factor, bool known, double log_ratio, const FactorRule *rule)
-{
-	if (!known)
-		return log_ratio;
-	return clamp_double(log_ratio, log(rule->off_below), log(rule->off_above)) *
-		clamp_double(1.0 / (factor->jobs + 2), rule->least_share, rule->first_share);
-}
-
-/* Moves the factor's logarithm, and counts the job. */
-static void
-move_factor(Factor *factor, double by, int64_t now)
-{
-	factor->log = bounded(factor->log + by);
-	if (factor->jobs < UINT32_MAX)
-		factor->jobs++;
-	factor->seen = now;
-}
-
 void
 factor_learn(Factor *factor, bool known, double log_observed, int64_t now, const FactorRule *rule)
 {
+	double		step;
+
 	/* an observation below the decayed factor confirms the decay */
 	if (log_observed <= factor_now(factor, now, rule))
 		factor->log = factor_now(factor, now, rule);
-	move_factor(factor, step_of(factor, known, log_observed - factor->log, rule), now);
+	step = log_observed - factor->log;
+	if (known)
+		step = clamp_double(step, log(rule->off_below), log(rule->off_above)) *
+			clamp_double(1.0 / (factor->jobs + 2), rule->least_share, rule->first_share);
+	factor->log = bounded(factor->log + step);
+	if (factor->jobs < UINT32_MAX)
+		factor->jobs++;
+	factor->seen = now;
 }
 
 /* ------------------------------------------------------------------------

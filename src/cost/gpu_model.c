@@ -454,14 +454,6 @@ learn_hand_over(Factor *factor, const GpusortCosts *costs, const GpuJobTimes *ti
 	factor_learn(factor, factor_is_known(factor), clamp_double(factor->log, least, most), now, &gpu_rule);
 }
 
-/* learn_part() for the sort, whose factor depends on key width and number of rows. */
-static void
-learn_sort(GpuLearned *learned, const RouteFacts *facts, double took_us, double library_us, int64_t now)
-{
-	factor_sizes_learn(&learned->part[GPU_PART_SORT + width_index(facts->gpu.key_width) * FACTOR_SIZES],
-					   facts->n, log(fmax(took_us, LEAST_US) / library_us), now, &gpu_rule);
-}
-
 /*
  * Learns the slowdown by concurrent jobs.  alone_us is the expected time without
  * them.  False if there are none, or the factors are unknown.
@@ -530,7 +522,8 @@ gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm, const RouteFacts 
 	if (observed.down_us > 0)
 		learn_part(&part[GPU_PART_DOWN], observed.down_us / busy, down_us, now);
 	if (observed.sort_us > 0)
-		learn_sort(learned, facts, observed.sort_us / busy, sort_us, now);
+		factor_sizes_learn(&part[GPU_PART_SORT + width_index(facts->gpu.key_width) * FACTOR_SIZES],
+						   facts->n, log(fmax(observed.sort_us / busy, LEAST_US) / sort_us), now, &gpu_rule);
 	if (observed.hand_over_most_us > 0)
 		learn_hand_over(&part[GPU_PART_HAND_OVER], costs, &observed, now);
 }
