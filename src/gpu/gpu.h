@@ -108,10 +108,10 @@ extern Sink *producer_lead(SortEnv *env, Batch *batch, double rows, double row_b
 						   int participants, ReturnedRows *returned, DeviceProducer *producer);
 
 /*
- * The leader grows the job if participants ask for room.  Called periodically while rows
- * come in.  False if the device failed.
+ * The leader grows the job if participants ask for room.  Called periodically with the sink of
+ * producer_lead() while rows come in, also as DeviceJob.serve().  False if the device failed.
  */
-extern bool producer_serve(Sink *sink);
+extern bool producer_serve(void *lead);
 
 /* Tells the leader's sink what all participants together have sent. */
 extern void producer_collect(Sink *sink, const DeviceSent *sent_to_device);

@@ -196,15 +196,6 @@ rows_gain(GpuRowsFacts *gain, const RouteDecision *decision)
 	return gpu_rows_gain_us(gain) > 0;
 }
 
-/* Expected rows that a CPU sort writes to runs, each of which drops its duplicates. */
-static double
-rows_kept_by_runs(const SortEnv *env, const Batch *batch, double rows, double row_bytes)
-{
-	double		run = Min(rows, env->limit / (row_bytes + batch->key_cost));
-
-	return rows / run * distinct_expected(env, &batch->keybuf, run);
-}
-
 bool
 device_route_rows(const SortEnv *env, const Batch *batch, const DeviceLayout *dl, double rows,
 				  RouteFacts *facts, RouteDecision *decision)
@@ -237,7 +228,12 @@ device_route_rows(const SortEnv *env, const Batch *batch, const DeviceLayout *dl
 	rows_spec.drop = facts->gpu.drop;
 	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 	if (env->drop_duplicates)
-		gain.run_rows_back = rows_kept_by_runs(env, batch, rows, gain.row_bytes);
+	{
+		/* each run of a CPU sort drops its duplicates */
+		double		run = Min(rows, env->limit / (gain.row_bytes + batch->key_cost));
+
+		gain.run_rows_back = rows / run * distinct_expected(env, keybuf, run);
+	}
 	gain.resolver = !dl->layout.exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)

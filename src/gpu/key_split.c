@@ -70,18 +70,6 @@ compare_key128(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Takes a sorted sample.  Positions are random, because the input may be periodic. */
-static void
-sample_keys(const KeyBuffer *keybuf, const KeyLayout *layout, Key128 *sample, size_t n)
-{
-	pg_prng_state state;
-
-	pg_prng_seed(&state, 0);
-	for (size_t i = 0; i < n; i++)
-		sample[i] = pack_key(keybuf, layout, (size_t) pg_prng_uint64_range(&state, 0, keybuf->n - 1));
-	qsort(sample, n, sizeof(Key128), compare_key128);
-}
-
 /* Adds a part that begins with this key.  Returns false if there are too many parts. */
 static bool
 add_part(KeySplit *split, Key128 low)
@@ -135,6 +123,7 @@ key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout
 	double		parts = (double) keybuf->n / part_rows;
 	size_t		n = (size_t) Min(Max(parts * SAMPLE_PER_PART, SAMPLE_MIN), SAMPLE_MAX);
 	Key128	   *sample;
+	pg_prng_state state;
 	bool		fits;
 	bool		sorts = false;
 
@@ -144,7 +133,11 @@ key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout
 	if (parts > KEY_SPLIT_MAX)
 		return false;
 	sample = palloc(n * sizeof(Key128));
-	sample_keys(keybuf, layout, sample, n);
+	/* positions are random, because the input may be periodic */
+	pg_prng_seed(&state, 0);
+	for (size_t i = 0; i < n; i++)
+		sample[i] = pack_key(keybuf, layout, (size_t) pg_prng_uint64_range(&state, 0, keybuf->n - 1));
+	qsort(sample, n, sizeof(Key128), compare_key128);
 	fits = choose_ranges(split, sample, n, n / parts);
 	pfree(sample);
 	for (int p = 0; p < split->nparts; p++)

@@ -120,9 +120,9 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 }
 
 bool
-producer_serve(Sink *sink)
+producer_serve(void *lead)
 {
-	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+	DeviceRows *dev = ((DeviceRowsSink *) lead)->dev;
 	uint64		rows;
 	uint64		bytes;
 	double		n;
@@ -168,13 +168,6 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
  * ------------------------------------------------------------------------
  */
 
-/* DeviceJob.serve() of the leader's producer. */
-static bool
-serve_leader(void *lead)
-{
-	return producer_serve(lead);
-}
-
 /* Opens the producer for the first row.  It is reserved, so this fails only if the job failed. */
 static bool
 open_producer(ProducerSink *sink)
@@ -186,7 +179,7 @@ open_producer(ProducerSink *sink)
 		return false;
 	if (sink->lead != NULL)
 	{
-		dev->job->serve = serve_leader;
+		dev->job->serve = producer_serve;
 		dev->job->serve_arg = sink->lead;
 	}
 	return true;

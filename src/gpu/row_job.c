@@ -122,7 +122,7 @@ device_rows_grow_job(DeviceRows *dev, double n, uint64 bytes, double ahead)
 		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
 		if (wanted.max_rows < n || wanted.max_row_bytes < bytes)
 			return false;
-		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
+		if (device_job_grow(dev->job, &dev->spec, &wanted))
 		{
 			device_show_job(dev->env, dev->job, &dev->decision, &dev->spec);
 			return true;

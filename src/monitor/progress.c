@@ -98,25 +98,18 @@ progress_exit(int code, Datum arg)
 	}
 }
 
-static void
-find_own_slots(void)
-{
-	int			backend = MyProc - ProcGlobal->allProcs;
-
-	if (shared_slots == NULL || backend >= MaxBackends)
-	{
-		own_slots = session_slots;
-		return;
-	}
-	own_slots = shared_slots + backend * PROGRESS_SLOTS;
-	on_shmem_exit(progress_exit, (Datum) 0);
-}
-
 static ProgressSlot *
 free_slot(void)
 {
-	if (unlikely(own_slots == NULL))
-		find_own_slots();
+	int			backend = MyProc - ProcGlobal->allProcs;
+
+	if (own_slots == NULL && (shared_slots == NULL || backend >= MaxBackends))
+		own_slots = session_slots;
+	else if (own_slots == NULL)
+	{
+		own_slots = shared_slots + backend * PROGRESS_SLOTS;
+		on_shmem_exit(progress_exit, (Datum) 0);
+	}
 	for (int i = 0; i < PROGRESS_SLOTS; i++)
 	{
 		if (own_slots[i].pid == 0)

@@ -65,12 +65,6 @@ is_in_use(const DeviceSlot *slot)
 	return device_slot_read(slot) != device_slot_word(0, DEVICE_SLOT_FREE);
 }
 
-static inline bool
-is_open(const DeviceSlot *slot)
-{
-	return device_slot_state(device_slot_read(slot)) == DEVICE_SLOT_OPEN;
-}
-
 /* PID of this session: this process's, or as a parallel worker the leader's. */
 static inline int
 my_session(void)
@@ -106,7 +100,7 @@ compute_room(Room *room)
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);
 		room->chunks -= slot->nchunks;
-		if (device_slot_is_current(slot) && is_open(slot))
+		if (device_slot_is_current(slot) && device_slot_state(device_slot_read(slot)) == DEVICE_SLOT_OPEN)
 		{
 			reserved += slot->producers;
 			room->session_has_job |= slot->owner.session == session;

@@ -234,16 +234,6 @@ device_job_open_producer(MemoryContext cxt, const DeviceJobName *into)
 	return job_begin(job);
 }
 
-/* Counts the failure of a job.  The failure of a producer is counted by its job's owner. */
-static void
-count_failure(const DeviceJob *job)
-{
-	if (job->slot == NULL || job->slot->producer.is_one)
-		return;
-	pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
-	device_failures_count(device_shared->devices[job->slot->device].index, job->why, true);
-}
-
 void
 device_job_fail(DeviceJob *job, const char *why)
 {
@@ -251,7 +241,12 @@ device_job_fail(DeviceJob *job, const char *why)
 	{
 		job->failed = true;
 		strlcpy(job->why, why, sizeof(job->why));
-		count_failure(job);
+		/* the failure of a producer is counted by its job's owner */
+		if (job->slot != NULL && !job->slot->producer.is_one)
+		{
+			pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
+			device_failures_count(device_shared->devices[job->slot->device].index, job->why, true);
+		}
 	}
 	/* the caller may still read a chunk; device_job_release() closes the slot then */
 	if (job->got == job->read)
@@ -339,21 +334,18 @@ device_job_post(DeviceJob *job, const DeviceChunkDesc *desc)
 }
 
 bool
-device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max_row_bytes)
+device_job_grow(DeviceJob *job, DeviceJobSpec *spec, const DeviceJobSpec *wanted)
 {
 	DeviceSlot *slot = job->slot;
-	DeviceJobSpec grown = *spec;
 	uint64		input = spec->max_rows * (spec->key_width / 8 + sizeof(uint32)) + spec->max_row_bytes;
 	uint32		growth;
 	bool		ok;
 
-	grown.max_rows = max_rows;
-	grown.max_row_bytes = max_row_bytes;
 	/* the old memory of the input exists until it is copied to the new memory */
-	if (job_failed(job) || !device_reserve(slot, device_job_bytes(&grown) + input))
+	if (job_failed(job) || !device_reserve(slot, device_job_bytes(wanted) + input))
 		return false;
-	slot->grow.rows = max_rows;
-	slot->grow.row_bytes = max_row_bytes;
+	slot->grow.rows = wanted->max_rows;
+	slot->grow.row_bytes = wanted->max_row_bytes;
 	pg_write_barrier();
 	growth = pg_atomic_add_fetch_u32(&slot->grow.requests, 1);
 	device_wake_process();
@@ -364,7 +356,7 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 	pg_read_barrier();
 	ok = slot->grow_ok;
 	if (ok)
-		*spec = grown;
+		*spec = *wanted;
 	slot->device_bytes = device_job_bytes(spec);
 	return ok;
 }

@@ -67,27 +67,23 @@ device_failures_count(int device, const char *reason, bool of_sort)
 	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
 	TimestampTz now = GetCurrentTimestamp();
 	char		text[DEVICE_FAILURE_SIZE];
-	DeviceFailureCount *place;
+	DeviceFailureCount *place = &counts[0];
+	bool		known = false;
 	uint64		repeated;
 	bool		due;
 
 	strlcpy(text, reason[0] == '\0' ? "no reason was reported" : reason, sizeof(text));
 	LWLockAcquire(counts_lock, LW_EXCLUSIVE);
-	place = &counts[0];
-	for (int i = 0; i < DEVICE_FAILURES; i++)
+	for (int i = 0; i < DEVICE_FAILURES && !known; i++)
 	{
 		DeviceFailureCount *count = &counts[i];
 
-		if (count->failures > 0 && count->device == device && is_same_reason(count->reason, text))
-		{
-			place = count;
-			break;
-		}
+		known = count->failures > 0 && count->device == device && is_same_reason(count->reason, text);
 		/* otherwise the oldest entry, or an empty one, whose time is 0 */
-		if (count->last < place->last)
+		if (known || count->last < place->last)
 			place = count;
 	}
-	if (place->device != device || !is_same_reason(place->reason, text))
+	if (!known)
 		memset(place, 0, sizeof(*place));
 	place->device = device;
 	place->failures++;

@@ -218,8 +218,7 @@ last_call_device(void)
 	{
 		const ProcessJob *job = &process_jobs[i];
 
-		if (job->call.what == NULL || job->call.since <= last ||
-			pg_atomic_read_u32((pg_atomic_uint32 *) &job->call.over) != 0)
+		if (job->call.what == NULL || job->call.since <= last || job_call_over(job))
 			continue;
 		last = job->call.since;
 		device = device_shared->devices[device_shared->slots[i].device].index;

@@ -26,19 +26,6 @@ ProcessJob	process_jobs[DEVICE_SLOTS];
  */
 
 /*
- * A producer's row offsets count from its chunk, a job's from its first row: adds the
- * bytes of the rows that the job has already.
- */
-static void
-shift_offsets(uint32 *words, uint32 rows, uint64 row_bytes)
-{
-	uint32		units = (uint32) (row_bytes / 8);
-
-	for (uint32 i = 0; i < rows; i++)
-		words[i] += units;
-}
-
-/*
  * Starts the copies of the slot's next chunk up.  They go into the memory of job "into":
  * the slot's own job, or the job that a producer fills.
  */
@@ -60,8 +47,9 @@ copy_chunk_up(DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 		strlcpy(err->message, "more rows than the job was opened for", sizeof(err->message));
 		return GPUSORT_BAD_CALL;
 	}
-	if (slot->producer.is_one)
-		shift_offsets((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
+	/* a producer's row offsets count from its chunk, a job's from its first row */
+	for (uint32 i = 0; slot->producer.is_one && i < desc.rows; i++)
+		((uint32 *) (chunk + desc.words_at))[i] += (uint32) (into->row_bytes / 8);
 	if (first)
 		TRY(cuda->event_record(into->events[EVENT_UP_BEGIN], into->stream, err));
 	TRY(cuda->copy_in(into->stream, into->keys + into->n * width, chunk,
@@ -417,18 +405,6 @@ job_step_down(DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
  * ------------------------------------------------------------------------
  */
 
-/* Destroys the slot's stream and events.  Its last job was on another device. */
-static void
-forget_device(ProcessJob *job)
-{
-	job_call_lock(job, job->device);
-	cuda->stream_destroy(job->stream);
-	for (int e = 0; e < JOB_EVENTS; e++)
-		cuda->event_destroy(job->events[e]);
-	process_memory_unlock(job->device);
-	job->prepared = false;
-}
-
 /* Creates the slot's stream and events, unless its last job has left them, and the job's memory. */
 static GpusortStatus
 prepare_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
@@ -450,8 +426,16 @@ prepare_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 static GpusortStatus
 begin_job(DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
+	/* the slot's last job was on another device: destroy its stream and events */
 	if (job->prepared && job->device != slot->device)
-		forget_device(job);
+	{
+		job_call_lock(job, job->device);
+		cuda->stream_destroy(job->stream);
+		for (int e = 0; e < JOB_EVENTS; e++)
+			cuda->event_destroy(job->events[e]);
+		process_memory_unlock(job->device);
+		job->prepared = false;
+	}
 	return change_memory(slot, job, prepare_job, err);
 }
 

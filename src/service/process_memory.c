@@ -73,19 +73,12 @@ job_describe_groups(const DeviceSlot *slot, const ProcessJob *job, uint64 n, Gpu
 	problem->cancel = &slot->cancel;
 }
 
-/* Bytes of a chunk of rows that its gathered rows, and their overhead, may take. */
-static Size
-gathered_bytes(const DeviceJobSpec *spec)
-{
-	return device_shared->chunk_size - (spec->drop ? 2 * DEVICE_PART_ALIGN : 0);
-}
-
 void
 job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n)
 {
 	GpusortGather *g = &job->gather;
 	const DeviceJobSpec *spec = &slot->spec;
-	Size		chunk_size = gathered_bytes(spec);
+	Size		chunk_size = device_shared->chunk_size - (spec->drop ? 2 * DEVICE_PART_ALIGN : 0);
 	uint32		overhead = spec->drop ? (spec->key_width / 8 + sizeof(uint32) + 7) / 8 : 0;
 
 	memset(g, 0, sizeof(*g));

@@ -185,12 +185,11 @@ extern char *device_job_next_up(DeviceJob *job);
 extern void device_job_post(DeviceJob *job, const DeviceChunkDesc *desc);
 
 /*
- * Asks for space for more rows than *spec, the spec that the job was opened with or has
- * grown to.  Sets max_rows and max_row_bytes of *spec.  False if there is no space or
- * the job has failed.  The job keeps the space that it has.
+ * Asks for space for the rows of *wanted, which differs from *spec, the spec that the job was
+ * opened with or has grown to, in max_rows and max_row_bytes.  Sets *spec to it.  False if there
+ * is no space or the job has failed.  The job keeps the space that it has.
  */
-extern bool device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows,
-							uint64 max_row_bytes);
+extern bool device_job_grow(DeviceJob *job, DeviceJobSpec *spec, const DeviceJobSpec *wanted);
 
 /* Starts the sort; all chunks must be posted.  Does not wait. */
 extern void device_job_sort(DeviceJob *job);

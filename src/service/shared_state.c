@@ -65,15 +65,6 @@ device_library_path(char *path, size_t size)
 		snprintf(path, size, "%s%s", name, suffix);
 }
 
-static bool
-library_present(void)
-{
-	char		path[MAXPGPATH];
-
-	device_library_path(path, sizeof(path));
-	return access(path, R_OK) == 0;
-}
-
 /* Size of the staging pool. */
 static Size
 staging_bytes(void)
@@ -114,11 +105,14 @@ init_shared(void)
 const char *
 device_service_lacks(void)
 {
+	char		path[MAXPGPATH];
+
 	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
 		return "off";
 	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() && !driver_present())
 		return "none: no driver";
-	return library_present() ? NULL : "none: no device library";
+	device_library_path(path, sizeof(path));
+	return access(path, R_OK) == 0 ? NULL : "none: no device library";
 }
 
 void

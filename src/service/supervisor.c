@@ -588,8 +588,10 @@ device_service_init(void)
 const char *
 device_service_why_none(void)
 {
-	if (device_service_lacks() != NULL)
-		return device_service_lacks();
+	const char *lacks = device_service_lacks();
+
+	if (lacks != NULL)
+		return lacks;
 	if (lacks_worker)
 		return "none: no background worker is free (max_worker_processes)";
 	return "none: gpusort is not in shared_preload_libraries";

@@ -295,14 +295,6 @@ gpusort_route(PG_FUNCTION_ARGS)
 
 SQL_FUNCTION(gpusort_device_model);
 
-/* Names of the sort's parts are repeated for each size. */
-static const char *const part_names[GPU_PARTS] = {
-	"hand_over", "up", "down",
-	"sort_32", "sort_32", "sort_32", "sort_32",
-	"sort_64", "sort_64", "sort_64", "sort_64",
-	"sort_128", "sort_128", "sort_128", "sort_128"
-};
-
 /* log2_rows < 0 and a measured NaN become NULL. */
 static void
 put_part(ReturnSetInfo *rsinfo, int device, const char *part, int log2_rows, double measured,
@@ -323,16 +315,17 @@ put_part(ReturnSetInfo *rsinfo, int device, const char *part, int log2_rows, dou
 static void
 put_device(ReturnSetInfo *rsinfo, int number, const GpuLearned *learned)
 {
+	static const char *const part_names[GPU_PART_SORT] = {"hand_over", "up", "down"};
 	GpuFactors	factors;
 
 	gpu_learn_factors(learned, 1, (int64) time(NULL), &factors);
 	for (int p = 0; p < GPU_PARTS; p++)
 	{
 		const Factor *part = &learned->part[p];
+		int			sort = p - GPU_PART_SORT;
 
-		put_part(rsinfo, number, part_names[p],
-				 p < GPU_PART_SORT ? -1 : DEVICE_MEASURED_FIRST +
-				 DEVICE_MEASURED_STEP * ((p - GPU_PART_SORT) % FACTOR_SIZES),
+		put_part(rsinfo, number, sort < 0 ? part_names[p] : psprintf("sort_%d", 32 << sort / FACTOR_SIZES),
+				 sort < 0 ? -1 : DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * (sort % FACTOR_SIZES),
 				 part->is_measured ? exp(part->measured) : get_float8_nan(),
 				 exp(factors.log[p]), part->jobs);
 	}
