@@ -28,10 +28,7 @@
 #define STAT_COUNTERS	(sizeof(SortStatCount) / sizeof(uint64))
 #define STAT_FIRST_TIME	(offsetof(SortStatCount, ingest_us) / sizeof(uint64))
 
-typedef struct AlgorithmStat
-{
-	pg_atomic_uint64 counters[STAT_COUNTERS];
-} AlgorithmStat;
+typedef pg_atomic_uint64 AlgorithmStat[STAT_COUNTERS];
 
 /* One entry per AlgorithmId, and one for sorts without rows */
 #define STAT_NONE		ALGORITHM_COUNT
@@ -58,11 +55,7 @@ typedef struct IndexEntry
 {
 	char		route[INDEX_ROUTE]; /* empty: the entry is free */
 	char		reason[INDEX_REASON];	/* empty: a build of ours */
-	union
-	{
-		IndexStatCount count;
-		uint64		counters[INDEX_COUNTERS];
-	};
+	uint64		counters[INDEX_COUNTERS];
 } IndexEntry;
 
 static IndexEntry session_entries[INDEX_ENTRIES];
@@ -96,14 +89,14 @@ gpusort_stat_init(void)
 void
 gpusort_stat_add(const Algorithm *algorithm, const SortStatCount *count)
 {
-	AlgorithmStat *s = &stats[algorithm != NULL ? (int) algorithm->id : STAT_NONE];
+	int			a = algorithm != NULL ? (int) algorithm->id : STAT_NONE;
 
 	for (int c = 0; c < STAT_COUNTERS; c++)
 	{
 		uint64		n = ((const uint64 *) count)[c];
 
 		if (n != 0)
-			pg_atomic_fetch_add_u64(&s->counters[c], n);
+			pg_atomic_fetch_add_u64(&stats[a][c], n);
 	}
 }
 
@@ -134,7 +127,7 @@ gpusort_stat_get(PG_FUNCTION_ARGS)
 		values[0] = CStringGetTextDatum(i == STAT_NONE ? "none" : sort_algorithms[i].name);
 		for (int c = 0; c < STAT_COUNTERS; c++)
 		{
-			uint64		n = pg_atomic_read_u64(&stats[i].counters[c]);
+			uint64		n = pg_atomic_read_u64(&stats[i][c]);
 
 			values[1 + c] = c < STAT_FIRST_TIME ? Int64GetDatum((int64) n) : seconds(n);
 		}
@@ -236,7 +229,7 @@ gpusort_stat_reset(PG_FUNCTION_ARGS)
 	for (int i = 0; i < STAT_ALGORITHMS; i++)
 	{
 		for (int c = 0; c < STAT_COUNTERS; c++)
-			pg_atomic_write_u64(&stats[i].counters[c], 0);
+			pg_atomic_write_u64(&stats[i][c], 0);
 	}
 	lock_entries(LW_EXCLUSIVE);
 	memset(entries, 0, sizeof(session_entries));
