@@ -48,8 +48,14 @@ copy_chunk_up(DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 		return GPUSORT_BAD_CALL;
 	}
 	/* a producer's row offsets count from its chunk, a job's from its first row */
-	for (uint32 i = 0; slot->producer.is_one && i < desc.rows; i++)
-		((uint32 *) (chunk + desc.words_at))[i] += (uint32) (into->row_bytes / 8);
+	if (slot->producer.is_one)
+	{
+		uint32	   *words = (uint32 *) (chunk + desc.words_at);
+		uint32		units = (uint32) (into->row_bytes / 8);
+
+		for (uint32 i = 0; i < desc.rows; i++)
+			words[i] += units;
+	}
 	if (first)
 		TRY(cuda->event_record(into->events[EVENT_UP_BEGIN], into->stream, err));
 	TRY(cuda->copy_in(into->stream, into->keys + into->n * width, chunk,
