@@ -636,8 +636,8 @@ static bool
 offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel, SortOffer offer)
 {
 	const PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
-	Cost		most = index_order_cost(get_cheapest_path_for_pathkeys(rel->pathlist, NIL, NULL, TOTAL_COST, false),
-										input_rel);
+	const Path *path = get_cheapest_path_for_pathkeys(rel->pathlist, NIL, NULL, TOTAL_COST, false);
+	Cost		most = index_order_cost(path, input_rel);
 	const RangeTblEntry *rte;
 	Peer		peer = time_peer();
 
@@ -645,6 +645,9 @@ offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel, S
 		input_rel->rows < Max(gpusort_min_rows, gpusort_plan_grouping_min_rows) ||
 		!equal(target->exprs, input_rel->reltarget->exprs))
 		return false;
+	/* an index-only scan reads no row at a random place, so the ratio of the costs is that of the times */
+	if (path_below_projection(path)->pathtype == T_IndexOnlyScan)
+		most /= MARGIN_LEAST;
 	rte = planner_rt_fetch(input_rel->relid, root);
 	if (rte->relkind == RELKIND_FOREIGN_TABLE || rte->inh || rte->tablesample != NULL ||
 		!bms_is_empty(input_rel->lateral_relids) ||
