@@ -137,16 +137,19 @@ SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT n, count(*), sum(v) 
 -- rows of texts and numerics are sorted where the hash tables exceed the CPU's caches
 SET parallel_tuple_cost = 0.05;
 CREATE TABLE parts_many AS SELECT 'group ' || mix(i) % 12000 AS s, mix(i) % 20 || ' few' AS few,
-	'group ' || mix(i) % 24000 AS many, (mix(i * 7) % 24000)::int AS number, i % 70 AS k, (i % 1000)::numeric / 8 AS d
-	FROM generate_series(1, 200000) i;
+	'group ' || mix(i) % 24000 AS many, (mix(i * 7) % 24000)::int AS number, (mix(i * 11) % 60000)::int AS rare,
+	i % 70 AS k, (i % 1000)::numeric / 8 AS d FROM generate_series(1, 200000) i;
 ANALYZE parts_many;
 SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT s, count(*), sum(d), max(k) FROM parts_many GROUP BY s',
 	'SELECT few, count(*), sum(d) FROM parts_many GROUP BY few']) q,
 	LATERAL check_sort(q || ' ORDER BY 1') r;
--- the leader groups where workers would serialize the transition values of many groups of few rows; not if there is
--- nothing to serialize, or if groups have many rows or may have them, because an expression has no statistics
+-- the leader groups where workers would serialize the transition values of many groups of few rows, also if a second
+-- column may be the reason that groups have few rows; not if there is nothing to serialize, or if groups have many rows
+-- or may have them, because an expression has no statistics.  Then all processes combine the workers' groups, if those
+-- are many.
 SET parallel_tuple_cost = 0.01;
-SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT number, sum(d) FROM parts_many GROUP BY number',
+SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT rare, sum(d) FROM parts_many GROUP BY rare',
+	'SELECT rare, avg(d), count(*) FROM parts_many GROUP BY rare HAVING count(*) > 4',
 	'SELECT number, avg(d), count(*) FROM parts_many GROUP BY number HAVING count(*) > 8',
 	'SELECT number, max(k) FROM parts_many GROUP BY number', 'SELECT k, sum(d) FROM parts_many GROUP BY k',
 	'SELECT length(many), sum(d) FROM parts_many GROUP BY length(many)',

@@ -291,9 +291,9 @@ extern void sort_cost_parallel(const SortCostFacts *facts, int workers, SortCost
 
 /*
  * Time of all processes of a shared sort besides their sorts: to write, merge and read this number of rows.
- * row_bytes: average size of a stored row; 0: the rows are their keys.
+ * row_bytes: average size of a stored row; 0: the rows are their keys.  divided: among the processes.
  */
-extern double sort_cost_share_us(double rows, double row_bytes, int processes);
+extern double sort_cost_share_us(double rows, double row_bytes, int processes, bool divided);
 
 /*
  * Should the participants send their rows to a device?  forced: yes if that is

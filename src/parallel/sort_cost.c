@@ -591,10 +591,13 @@ sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool forced)
 }
 
 double
-sort_cost_share_us(double rows, double row_bytes, int processes)
+sort_cost_share_us(double rows, double row_bytes, int processes, bool divided)
 {
 	double		bytes = sizeof(uint64) + (row_bytes > 0 ? row_bytes + sizeof(RowPlace) : 0);
+	double		row_ns = SHARE_NS + SHARE_BYTE_NS * bytes;
 
-	return rows * (SHARE_NS + SHARE_BYTE_NS * bytes + processes * (SHARE_READ_NS + SHARE_READ_BYTE_NS * bytes)) / 1000 +
-		SHARE_FILE_US * processes * processes;
+	/* divided rows are not written again, but their ranges are read from all files */
+	if (!divided)
+		row_ns += processes * (SHARE_READ_NS + SHARE_READ_BYTE_NS * bytes);
+	return rows * row_ns / 1000 + SHARE_FILE_US * processes * processes;
 }

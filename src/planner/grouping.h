@@ -20,7 +20,7 @@ typedef struct Grouping
 	const Path *path;			/* PostgreSQL's cheapest path, the peer */
 	double		groups;			/* the least number that is expected */
 	double		most_groups;	/* PostgreSQL's estimate */
-	double		possible_groups;	/* the same, at most the possible number */
+	double		possible_groups;	/* the same of independent columns, at most the possible number */
 	List	   *tlist;			/* that the grouping's clause refers to */
 	int			transitions;	/* transition values of a group */
 	AggClauseCosts costs;		/* of the aggregates */
@@ -40,7 +40,8 @@ typedef struct Grouping
  * multiplies the numbers of values, as if the columns were independent.  If they depend
  * on each other, there are far fewer groups, for which a hash table is faster.  So this
  * function takes the number of values of the column with most values, a lower bound.
- * *possible: PostgreSQL's estimate, at most the possible number; may be NULL.
+ * *possible: PostgreSQL's estimate, or the number for independent columns where PostgreSQL limits its estimate to a
+ * tenth of a table's rows; at most the possible number; may be NULL.
  */
 extern double groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate,
 								double *possible);

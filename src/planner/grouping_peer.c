@@ -38,6 +38,9 @@
  * ------------------------------------------------------------------------
  */
 
+/* PostgreSQL limits its estimate for several columns of a table to a tenth of the rows, less what rounding takes. */
+#define LIMITED_SHARE	0.099
+
 double
 most_values(const Node *expr)
 {
@@ -70,6 +73,7 @@ groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, doubl
 {
 	List	   *exprs = get_sortgrouplist_exprs(clause, tlist);
 	double		most = 1;
+	double		independent = 1;
 	double		groups = 0;
 	ListCell   *lc;
 
@@ -79,11 +83,21 @@ groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, doubl
 
 		most *= values;
 		if (list_length(exprs) > 1)
-			groups = Max(groups, Min(values, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL)));
+		{
+			values = Min(values, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL));
+			/* a thousand times as many as rows: one row a group */
+			independent = Min(independent * values, 1000 * rows);
+			groups = Max(groups, values);
+		}
 	}
 	estimate = Max(1, Min(estimate, most));
 	if (possible != NULL)
+	{
 		*possible = estimate;
+		/* groups of independent columns among this number of rows */
+		if (groups > 0 && estimate >= LIMITED_SHARE * rows)
+			*possible = Max(estimate, independent * -expm1(-rows / independent));
+	}
 	return groups > 0 ? Min(estimate, groups) : estimate;
 }
 

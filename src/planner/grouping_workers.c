@@ -19,8 +19,8 @@
 #define MARGIN_CACHED	0.3
 
 /*
- * Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows, and a
- * partial group must have at most this number of rows on average.
+ * Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows, if the
+ * number of groups is known, and a partial group must have at most this number of rows on average.
  */
 #define LEADER_MOST		0.8
 #define LEADER_ROWS		10
@@ -105,7 +105,8 @@ reads_varlena_values(const WorkerGroups *theirs)
 
 /*
  * Are sorted rows in the workers faster than their hash tables, by the grouping's margin and a further one?  own_us:
- * the time of the sorts and of what groups their rows, less what reading by page saves.  If they are, fills the peer.
+ * the time of the sorts and of what groups their rows, less what reading by page saves, and what combines the groups
+ * saves.  If they are, fills the peer.
  */
 static bool
 workers_are_faster(const Grouping *grouping, const WorkerGroups *theirs, const GroupFacts *facts, double own_us,
@@ -144,52 +145,67 @@ offer_unique_in_workers(const Grouping *grouping, List *pathkeys, int columns)
 	add_unique_path(grouping, &sort, columns, &peer);
 }
 
+/*
+ * Groups by several columns may be as few as the values of one of them, or as many as those of independent columns.
+ * Is one plan at most this share of another's time, in the geometric mean of both numbers of groups?
+ */
+static bool
+is_share_of(double least, double most, double share, double other_least, double other_most)
+{
+	return least * most <= share * share * other_least * other_most;
+}
+
+/* Decides whether partial groups are combined in all processes.  They differ in the number of groups. */
+static void
+choose_division(PartialGroups *least, PartialGroups *most)
+{
+	least->divided = most->divided = is_share_of(least->divided_us, most->divided_us, WORKERS_MOST,
+												 gathered_us(least), gathered_us(most));
+}
+
 bool
 offer_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, GroupFacts facts, double group_us,
 					 const SortOffer *sort, Peer peer)
 {
 	PlannerInfo *root = grouping->root;
-	PartialGroups partial;
-	double		own_us;
+	Path	   *input;
+	PartialGroups least;
+	PartialGroups most;
+	double		least_us;
+	double		most_us;
 	double		leader_us;
-	Path	   *path;
+	double		own_us;
 
 	if (!gather_is_possible(root, grouping->rel, grouping->input_rel, grouping->input))
 		return false;
-	/* with more groups they save less */
-	facts.groups = grouping->possible_groups;
-	if (!find_partial_groups(root, grouping->rel, extra, &facts,
-							 sort->parallel ? sort->input : linitial(grouping->input_rel->partial_pathlist),
-							 sort->any_order, &partial))
+	input = sort->parallel ? sort->input : linitial(grouping->input_rel->partial_pathlist);
+	if (!find_partial_groups(root, grouping->rel, extra, &facts, input, sort->any_order, &least))
 		return false;
-	partial.sort_us -= reading_saves_us(partial.input, partial.sort_us);
-	own_us = partial.sort_us + partial.group_us + combining_us(&partial);
-	leader_us = sort->own_us + (peer.sort ? 0 : sort->time.cached_us) + group_us;
+	facts.groups = grouping->possible_groups;
+	if (!find_partial_groups(root, grouping->rel, extra, &facts, input, sort->any_order, &most))
+		return false;
+	choose_division(&least, &most);
+	most.sort_us -= reading_saves_us(most.input, most.sort_us);
+	own_us = most.sort_us + most.group_us + combining_us(&most);
+	most_us = most.input_us + own_us;
+	least_us = most.input_us + most.sort_us + least.group_us + combining_us(&least);
+	leader_us = sort->input_us + sort->own_us + (peer.sort ? 0 : sort->time.cached_us) + group_us;
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort: GROUP BY: %.1f ms with partial groups in %d workers, %.1f ms without",
-							 (partial.input_us + own_us) / 1000, partial.input->parallel_workers,
-							 (sort->input_us + leader_us) / 1000)));
-	if (partial.input_us + own_us > WORKERS_MOST * (sort->input_us + leader_us))
+			(errmsg_internal("gpusort: GROUP BY: %.1f to %.1f ms with partial groups in %d workers, %.1f ms without",
+							 least_us / 1000, most_us / 1000, most.input->parallel_workers, leader_us / 1000)));
+	/* with more groups they save less */
+	if (!is_share_of(least_us, most_us, WORKERS_MOST, leader_us, leader_us))
 		return false;
 	if (!peer.sort)
 	{
-		partial.sort_us -= partial.cached_us;
-		if (!is_faster(grouping, partial.input_us, own_us - partial.cached_us,
-					   us_of_cost(grouping->input->total_cost), &peer))
+		most.sort_us -= most.cached_us;
+		if (!is_faster(grouping, most.input_us, own_us - most.cached_us, us_of_cost(grouping->input->total_cost),
+					   &peer))
 			return false;
 	}
-	path = partial_groups_path(root, grouping->rel, extra, &partial, compat_group_clause(root),
-							   grouping->most_groups, &peer, &peer);
-	add_above(grouping, path, ((AggPath *) path)->subpath, &peer, partial.final_us);
+	add_grouping_path(grouping, partial_groups_path(root, grouping->rel, extra, &most, compat_group_clause(root),
+													grouping->most_groups, &peer, &peer));
 	return true;
-}
-
-/* Takes what the sorts save beside hash tables off their time: runs in the cache, and reading by page. */
-static void
-count_savings(PartialGroups *partial)
-{
-	partial->sort_us -= partial->cached_us;
-	partial->sort_us -= reading_saves_us(partial->input, partial->sort_us);
 }
 
 /*
@@ -217,99 +233,166 @@ groups_are_known(const Grouping *grouping)
 	return false;
 }
 
+/* Plans in workers and in the leader, for one of the numbers of groups. */
+typedef struct GroupTimes
+{
+	PartialGroups partial;		/* of sorted rows */
+	/* predicted times, with reading the input */
+	double		partial_us;		/* of these partial groups, combined */
+	double		theirs_us;		/* of PostgreSQL's plan */
+	double		theirs_own_us;	/* without reading the input */
+	double		leader_us;		/* of our sort, whose rows the leader groups */
+	double		leader_own_us;
+	double		group_us;		/* of the leader's groups */
+} GroupTimes;
+
+/*
+ * Predicts the times of partial groups of sorted rows.  facts: of all rows and groups.  False if there are no such
+ * groups.
+ */
+static bool
+find_partial_times(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
+				   const GroupFacts *facts, bool any_order, GroupTimes *times)
+{
+	PartialGroups *partial = &times->partial;
+
+	if (!find_partial_groups(grouping->root, grouping->rel, extra, facts, theirs->input, any_order, partial))
+		return false;
+	/* what sorts save beside hash tables: runs in the cache, and reading by page */
+	partial->sort_us -= partial->cached_us;
+	partial->sort_us -= reading_saves_us(partial->input, partial->sort_us);
+	return true;
+}
+
+/* Predicts the other times. */
+static void
+compare_with_leader(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
+					GroupFacts facts, const SortOffer *sort, GroupTimes *times)
+{
+	const PartialGroups *partial = &times->partial;
+	double		transitions_us = facts.rows * internal_states(grouping->root) * INTERNAL_ROW_NS / 1000;
+	double		workers_us = transitions_us / sort_abreast(partial->participants);
+	double		sorted_us = partial->sort_us + partial->group_us;
+	/* PostgreSQL does not divide the costs of pages between workers */
+	double		input_us = Min(partial->input_us, us_of_cost(grouping->input->total_cost));
+
+	facts.quiet = sort->time.needs_disk;
+	times->group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs) + transitions_us;
+	times->leader_own_us = sort->own_us + times->group_us;
+	times->leader_us = sort->input_us + times->leader_own_us;
+	times->partial_us = input_us + sorted_us + workers_us + combining_us(partial);
+	times->theirs_own_us = workers_us + gathered_us(partial) +
+		(theirs->hashed ? hash_in_workers_us(facts, theirs->input, &extra->agg_partial_costs) : sorted_us);
+	times->theirs_us = input_us + times->theirs_own_us;
+}
+
 /*
  * Offers our sort, whose rows the leader groups, in place of PostgreSQL's groups in workers and of what combines them.
  * If groups have few rows, the leader combines nearly as many partial groups as it would take rows, and transition
  * values may have to be serialized.
  *
- * The groups in the leader must be faster than PostgreSQL's plan and than partial groups of sorted rows, both for the
- * least number of groups, for which partial groups take least time.  False if they are not.
+ * The number of groups hardly matters to the leader's groups of sorted rows, but much to all others.  So these must be
+ * faster than partial groups of sorted rows in the mean of both numbers, faster than PostgreSQL's plan by the margin
+ * for the greater one, and not slower for the least.  False if they are not.
  */
 static bool
 offer_groups_in_leader(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
-					   GroupFacts facts, const PartialGroups *partial, bool any_order)
+					   GroupFacts facts, bool any_order, GroupTimes *least, GroupTimes *most)
 {
 	Grouping	in_leader = *grouping;
 	SortOffer	sort = {.pathkeys = grouping->root->group_pathkeys,.any_order = any_order};
-	double		transitions_us = facts.rows * internal_states(grouping->root) * INTERNAL_ROW_NS / 1000;
-	double		in_workers_us = transitions_us / sort_abreast(partial->participants);
-	/* PostgreSQL does not divide the costs of pages between workers */
-	double		input_us = Min(partial->input_us, us_of_cost(grouping->input->total_cost));
-	double		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs) + transitions_us;
-	double		partial_us = input_us + partial->sort_us + partial->group_us + combining_us(partial) + in_workers_us;
-	double		own_us;
+	GroupFacts	expected = facts;
 	Peer		peer = {0};
 
-	if (partial->sent * LEADER_ROWS < facts.rows || !groups_are_known(grouping) ||
+	expected.groups = grouping->possible_groups;
+	if (most->partial.sent * LEADER_ROWS < facts.rows || !groups_are_known(grouping) ||
 		!find_sort_below(grouping, false, &sort))
 		return false;
-	own_us = sort.own_us + group_us;
+	compare_with_leader(grouping, extra, theirs, facts, &sort, least);
+	compare_with_leader(grouping, extra, theirs, expected, &sort, most);
+	in_leader.margin += MARGIN_WORKERS;
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort: GROUP BY: %.1f ms in the leader, %.1f ms with partial groups in %d workers",
-							 (sort.input_us + own_us) / 1000, partial_us / 1000, theirs->input->parallel_workers)));
-	if (sort.input_us + own_us > LEADER_MOST * partial_us)
+			(errmsg_internal("gpusort: GROUP BY: %.1f to %.1f ms in the leader, %.1f to %.1f ms with partial groups "
+							 "in %d workers, %.1f to %.1f ms by PostgreSQL's plan",
+							 least->leader_us / 1000, most->leader_us / 1000, least->partial_us / 1000,
+							 most->partial_us / 1000, theirs->input->parallel_workers, least->theirs_us / 1000,
+							 most->theirs_us / 1000)));
+	if (!is_share_of(least->leader_us, most->leader_us, expected.groups > facts.groups ? 1 : LEADER_MOST,
+					 least->partial_us, most->partial_us) ||
+		least->leader_us >= least->theirs_us ||
+		sort.input_us + in_leader.margin * most->leader_own_us >= most->theirs_us)
 		return false;
 
-	facts.quiet = sort.time.needs_disk;
 	peer.own = grouping->path->total_cost - theirs->input->total_cost;
-	peer.us = in_workers_us + combining_us(partial);
-	peer.us += theirs->hashed ? hash_in_workers_us(facts, theirs->input, &extra->agg_partial_costs) :
-		partial->sort_us + partial->group_us;
-	in_leader.margin += MARGIN_WORKERS;
+	peer.us = most->theirs_own_us;
 	/* add_path() would refuse a path of higher cost, and sorted partial groups may still be offered */
 	if (sort.input->total_cost + (sort.parallel ? parallel_setup_cost : 0) +
-		in_leader.margin * peer_cost(&peer, own_us) >= grouping->path->total_cost ||
-		!is_faster(&in_leader, sort.input_us, own_us, input_us, &peer))
+		peer_cost(&peer, in_leader.margin * most->leader_own_us) >= grouping->path->total_cost)
 		return false;
-	add_sorted_groups(&in_leader, (List *) extra->havingQual, &sort, group_us, &peer);
+	peer.own *= in_leader.margin;
+	add_sorted_groups(&in_leader, (List *) extra->havingQual, &sort, most->group_us, &peer);
 	return true;
 }
 
-/* Offers partial groups of sorted rows in place of PostgreSQL's hash tables. */
+/*
+ * Offers partial groups of sorted rows in place of PostgreSQL's hash tables, or of what combines its groups.  They must
+ * be faster for the least number of groups.  What combines them is planned for the greater number, whose costs
+ * PostgreSQL's path has.
+ */
 static void
 offer_sorted_partial_groups(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
-							const GroupFacts *facts, PartialGroups *partial)
+							const GroupFacts *facts, const PartialGroups *least, const PartialGroups *most)
 {
 	double		margin = MARGIN_WORKERS;
-	/* groups of either kind are combined in about the same time */
+	double		own_us = least->sort_us + least->group_us;
+	/* partial groups of either kind are combined in the leader in about the same time */
 	Peer		combines = {
 		.own = Max(0, grouping->path->total_cost - theirs->agg->path.total_cost - parallel_setup_cost),
-		.us = combining_us(partial)
+		.us = gathered_us(most)
 	};
-	Peer		peer;
-	Path	   *path;
+	PartialGroups offer = *most;
+	/* a Sort of PostgreSQL's plan is replaced where it is */
+	Peer		peer = {.own = theirs->agg->path.total_cost - theirs->input->total_cost,.us = own_us};
 
-	if (!partial->share.keys_only &&
-		!hash_exceeds_caches(Min(partial->groups * facts->entry_bytes, facts->memory) * partial->participants))
+	if (theirs->hashed && !least->share.keys_only &&
+		!hash_exceeds_caches(Min(least->groups * facts->entry_bytes, facts->memory) * least->participants))
 	{
 		/* with hash tables in the caches, sorts may lose if they write runs or aggregates read texts or numerics */
-		if (partial_sorts_may_spill(partial) || reads_varlena_values(theirs))
+		if (partial_sorts_may_spill(least) || reads_varlena_values(theirs))
 			return;
 		margin += MARGIN_CACHED;
 	}
-	if (!workers_are_faster(grouping, theirs, facts, partial->sort_us + partial->group_us, &extra->agg_partial_costs,
-							margin, &peer))
-		return;
-	path = partial_groups_path(grouping->root, grouping->rel, extra, partial, compat_group_clause(grouping->root),
-							   grouping->most_groups, &peer, &combines);
-	add_above(grouping, path, ((AggPath *) path)->subpath, &combines, partial->final_us);
+	offer.sort_us = least->sort_us;
+	offer.group_us = least->group_us;
+	own_us -= gathered_us(least) - combining_us(least);
+	if (!theirs->hashed ||
+		workers_are_faster(grouping, theirs, facts, own_us, &extra->agg_partial_costs, margin, &peer))
+		add_grouping_path(grouping, partial_groups_path(grouping->root, grouping->rel, extra, &offer,
+														compat_group_clause(grouping->root), grouping->most_groups,
+														&peer, &combines));
 }
 
 void
 offer_sorts_for_groups_in_workers(const Grouping *grouping, const GroupPathExtraData *extra, bool any_order)
 {
 	WorkerGroups theirs;
-	PartialGroups partial;
+	GroupTimes	least;
+	GroupTimes	most;
 	GroupFacts	facts;
+	GroupFacts	expected;
 
 	if (!find_groups_in_workers(grouping, &theirs))
 		return;
 	worker_facts(grouping, &theirs, &facts);
-	if (!find_partial_groups(grouping->root, grouping->rel, extra, &facts, theirs.input, any_order, &partial))
+	expected = facts;
+	expected.groups = grouping->possible_groups;
+	if (!find_partial_times(grouping, extra, &theirs, &facts, any_order, &least) ||
+		!find_partial_times(grouping, extra, &theirs, &expected, any_order, &most))
 		return;
-	count_savings(&partial);
-	if (offer_groups_in_leader(grouping, extra, &theirs, facts, &partial, any_order) || !theirs.hashed)
+	choose_division(&least.partial, &most.partial);
+	if (offer_groups_in_leader(grouping, extra, &theirs, facts, any_order, &least, &most) ||
+		!(theirs.hashed || least.partial.divided))
 		return;
-	facts.quiet = partial.needs_disk;
-	offer_sorted_partial_groups(grouping, extra, &theirs, &facts, &partial);
+	facts.quiet = least.partial.needs_disk;
+	offer_sorted_partial_groups(grouping, extra, &theirs, &facts, &least.partial, &most.partial);
 }

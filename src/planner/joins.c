@@ -327,7 +327,7 @@ find_side(const Joined *join, Path *path, List *pathkeys, double shares, bool sh
 	if (shared)
 	{
 		double		bytes = sort->keys_only ? 0 : stored_row_bytes(path->pathtarget->width);
-		double		share_us = sort_cost_share_us(join->inner_rows, bytes, join->participants);
+		double		share_us = sort_cost_share_us(join->inner_rows, bytes, join->participants, false);
 
 		sort->time.sort_us += share_us;
 		sort->own_us += share_us;
@@ -346,7 +346,7 @@ inner_side_path(const Joined *join, const Side *side, const Peer *peer)
 {
 	Path	   *path = side_path(join, side, peer);
 
-	return join->shared ? shared_sort_path(path, join->inner_rows) : path;
+	return join->shared ? shared_sort_path(path, join->inner_rows, false) : path;
 }
 
 /* May each process write its share of this side to files? */

@@ -12,6 +12,11 @@
  * Merge, Sort, Partial GroupAggregate, Sort.  The rooms of the nodes replace them.  The upper
  * Sort has sorted input: its nodes send blocks of rows where a Gather Merge reads tuple queues.  It
  * is left out where few groups are sent, for which that does not pay.
+ *
+ * Where many partial groups have the same group, the leader would combine them one after another.  Then a shared sort
+ * (nodes/shared) divides them among the processes by ranges of keys, each process combines its own, and a Gather
+ * returns the groups, in no order.
+ *
  * PostgreSQL has made the partial target and the costs of the functions, because it
  * considers the same plan with its own Sort.
  */
@@ -21,7 +26,10 @@
 
 #include "catalog/pg_type.h"
 #include "compat.h"
+#include "nodes/shared/shared.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
 
@@ -30,6 +38,15 @@
  * PostgreSQL counts one operator for each.
  */
 #define SERIALIZED_NS	300.0
+
+/* Time to send a row by a tuple queue, and to receive it. */
+#define QUEUE_ROW_NS	80.0
+
+/* Time of a group in the sort above that an ORDER BY needs, if a Gather returns groups in no order. */
+#define ORDER_GROUP_NS	60.0
+
+/* Further time of a partial group that is merged by a worker, and again by the leader. */
+#define TWO_LEVEL_NS	40.0
 
 /*
  * A sort may spill if it would with this many times the mean share.  Measured shares reach 2.6 times the mean, mostly
@@ -117,6 +134,21 @@ hash_in_workers_us(GroupFacts facts, const Path *input, const AggClauseCosts *co
 	return (hash_group_us(&facts) + us_of_cost(costs->transCost.per_tuple * facts.rows)) * shares.oversubscription;
 }
 
+/* Time to combine partial groups of this size in all processes, and to return the groups. */
+static double
+divided_us(const PlannerInfo *root, const RelOptInfo *rel, const PartialGroups *offer, double row_bytes, double groups)
+{
+	int			processes = offer->input->parallel_workers + (parallel_leader_participation ? 1 : 0);
+	double		group_ns = QUEUE_ROW_NS + QUEUE_ROW_NS / sort_abreast(processes);
+
+	if (!rel->consider_parallel || !temp_files_allowed(offer->sent * row_bytes / processes))
+		return HUGE_VAL;
+	if (root->sort_pathkeys != NIL && pathkeys_contained_in(root->sort_pathkeys, root->group_pathkeys))
+		group_ns += ORDER_GROUP_NS;
+	return offer->merge.sort_us + groups * group_ns / 1000 +
+		(sort_cost_share_us(offer->sent, row_bytes, processes, true) + offer->final_us) / sort_abreast(processes);
+}
+
 bool
 find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const GroupFacts *groups,
 					Path *input, bool any_order, PartialGroups *offer)
@@ -151,8 +183,11 @@ find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	facts.nkeys = list_length(root->group_pathkeys);
 	facts.keys_only = false;
 	sort_cost_parallel(&facts, workers, &offer->merge);
+	if (workers >= EXCHANGE_TWO_LEVEL_WORKERS)
+		offer->merge.rows_us += facts.rows * TWO_LEVEL_NS / 1000;
 	offer->final_us = grouping_us(*groups, facts.rows, groups->groups, &extra->agg_final_costs) +
 		facts.rows * internal_states(root) * SERIALIZED_NS / 1000;
+	offer->divided_us = divided_us(root, rel, offer, facts.row_bytes, groups->groups);
 	return true;
 }
 
@@ -189,6 +224,24 @@ gather_groups(PlannerInfo *root, const PartialGroups *offer, Path *below, const 
 	return path;
 }
 
+/* The path that combines partial groups, which come sorted from each process, in all processes. */
+static Path *
+divided_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const PartialGroups *offer,
+					Path *sorted, List *clause, double groups, const Peer *combines)
+{
+	double		shares = shares_of(sorted->parallel_workers);
+	Path	   *shared = shared_sort_path(sorted, offer->sent / shares, true);
+	Path	   *combined = (Path *) create_agg_path(root, rel, shared, rel->reltarget, AGG_SORTED,
+													AGGSPLIT_FINAL_DESERIAL, clause, (List *) extra->havingQual,
+													&extra->agg_final_costs, clamp_row_est(groups / shares));
+	Path	   *path = (Path *) create_gather_path(root, rel, combined, rel->reltarget, NULL, &groups);
+
+	set_cost(combined, sorted, combines, 0, offer->divided_us - offer->merge.sort_us);
+	path->startup_cost = sorted->total_cost + parallel_setup_cost;
+	path->total_cost = combined->total_cost + parallel_setup_cost;
+	return path;
+}
+
 Path *
 partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra, const PartialGroups *offer,
 					List *clause, double groups, const Peer *peer, const Peer *combines)
@@ -197,6 +250,7 @@ partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	Path	   *grouped;
 	Path	   *again;
 	Path	   *merged;
+	Path	   *path;
 
 	set_cost(sorted, offer->input, peer, offer->sort_us, 0);
 	grouped = (Path *) create_agg_path(root, offer->rel, sorted, offer->rel->reltarget, AGG_SORTED,
@@ -204,10 +258,15 @@ partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData
 	set_cost(grouped, sorted, peer, 0, offer->group_us);
 	again = (Path *) create_sort_path(root, offer->rel, grouped, root->group_pathkeys, -1);
 	set_cost(again, grouped, combines, offer->merge.sort_us, 0);
+	if (offer->divided)
+		return divided_groups_path(root, rel, extra, offer, again, clause, groups, combines);
 	merged = gather_groups(root, offer, again, combines);
 	/* without an exchange the Sort of sorted rows is of no use */
 	if (!exchange_pays(grouped->total_cost, merged->rows, offer->input->parallel_workers, 0))
 		merged = gather_groups(root, offer, grouped, combines);
-	return (Path *) create_agg_path(root, rel, merged, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
+	path = (Path *) create_agg_path(root, rel, merged, rel->reltarget, AGG_SORTED, AGGSPLIT_FINAL_DESERIAL, clause,
 									(List *) extra->havingQual, &extra->agg_final_costs, groups);
+	path->startup_cost = merged->startup_cost;
+	path->total_cost = merged->total_cost + peer_cost(combines, offer->final_us);
+	return path;
 }

@@ -273,6 +273,8 @@ typedef struct PartialGroups
 	double		group_us;		/* each participant's groups */
 	SortCost	merge;			/* of the partial groups */
 	double		final_us;		/* to combine them */
+	bool		divided;		/* they are combined in all processes, not in the leader */
+	double		divided_us;		/* predicted time of that; infinite: not possible */
 } PartialGroups;
 
 /* Predicted time to group this number of sorted rows, with the transition functions. */
@@ -288,11 +290,18 @@ extern double hash_in_workers_us(GroupFacts facts, const Path *input, const AggC
 extern bool find_partial_groups(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
 								const GroupFacts *groups, Path *input, bool any_order, PartialGroups *offer);
 
-/* Predicted time to merge and combine the partial groups. */
+/* Predicted time to merge and combine the partial groups in the leader. */
+static inline double
+gathered_us(const PartialGroups *offer)
+{
+	return offer->merge.sort_us + offer->merge.rows_us + offer->final_us;
+}
+
+/* Predicted time to combine the partial groups. */
 static inline double
 combining_us(const PartialGroups *offer)
 {
-	return offer->merge.sort_us + offer->merge.rows_us + offer->final_us;
+	return offer->divided ? offer->divided_us : gathered_us(offer);
 }
 
 /* Number of the query's transition values of type internal, which workers serialize. */
@@ -301,10 +310,7 @@ extern int	internal_states(const PlannerInfo *root);
 /* May a participant with more rows than the mean write runs? */
 extern bool partial_sorts_may_spill(const PartialGroups *offer);
 
-/*
- * The path of all steps.  The caller sets the cost of the last one, the combined groups.  peer: of the participants'
- * sorts and groups; combines: of what follows.
- */
+/* The path of all steps.  peer: of the participants' sorts and groups; combines: of what follows. */
 extern Path *partial_groups_path(PlannerInfo *root, RelOptInfo *rel, const GroupPathExtraData *extra,
 								 const PartialGroups *offer, List *clause, double groups, const Peer *peer,
 								 const Peer *combines);

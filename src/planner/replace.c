@@ -409,7 +409,7 @@ replace_node(Plan *plan, NodeContext context)
 			if (custom_plan_is(plan, &shared_sort_node))
 			{
 				plan->lefttree = replace_walk(plan->lefttree, none);
-				if (context.any_order)
+				if (context.any_order && !shared_sort_divides((const CustomScan *) plan))
 					carry_in_shared_sort((CustomScan *) plan);
 			}
 			return plan;

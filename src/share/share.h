@@ -1,6 +1,7 @@
 /*
  * share.h
- *	  Shared sort: each process of a parallel query gets all rows of a partial plan in order.
+ *	  Shared sort: the processes of a parallel query sort the rows of a partial plan together.  Each of them gets all
+ *	  rows in order, or the rows of some ranges of keys.
  */
 #ifndef GPUSORT_SHARE_SHARE_H
 #define GPUSORT_SHARE_SHARE_H
@@ -76,15 +77,17 @@ extern bool shared_sort_begin(SharedSort *shared);
 /*
  * Sorts with the other processes.  own: the sorted rows of this process, with the range of their keys; NULL: it has
  * none.  Waits only for processes that have begun.  Afterwards all processes' changes of the words are visible that
- * they made before this call.
+ * they made before this call.  divided: the rows will be divided.
  */
-extern void shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const CommonKeyRange *range);
+extern void shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const CommonKeyRange *range,
+							bool divided);
 
 /*
- * After shared_sort_run(): opens the stream of all rows, in the current memory context, and a reader of it.  The caller
+ * After shared_sort_run(): opens a stream of all rows, in the current memory context, and a reader of it.  divided: of
+ * the rows that no other process returns, once in an execution; rows with equal keys are in one process.  The caller
  * closes the stream.
  */
-extern BlockSource *shared_sort_open(SharedSort *shared, const SortSpec *spec, BlockReader **reader);
+extern BlockSource *shared_sort_open(SharedSort *shared, const SortSpec *spec, bool divided, BlockReader **reader);
 extern void shared_sort_close(BlockSource *source);
 
 #endif							/* GPUSORT_SHARE_SHARE_H */

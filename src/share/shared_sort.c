@@ -14,6 +14,10 @@
  *
  * So a row is sorted and merged once, and each process only reads all rows in order.
  *
+ * Groups need all rows of a key in one process, whichever that is.  Then the rows are divided: a process returns the
+ * rows of the ranges that it takes, while it merges them, and nothing is written twice.  The phases merge and read are
+ * one, without a barrier, and the process has its rows in order.
+ *
  * Between two phases the processes meet at a barrier of PostgreSQL, as those of a Parallel Hash do: it waits only for
  * processes that have begun.  A process that begins late takes part in the rest.  A process waits before it has
  * returned a row, for processes that return none meanwhile, so no process waits for one that waits for it.
@@ -68,6 +72,9 @@ typedef struct SharedRun
 	CommonKeyRange *common_range;
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	IndexEntry **entries;		/* by process; NULL: it has no rows */
+	uint128    *keys;			/* of all entries, in order */
+	Size		nkeys;
+	int			nranges;
 } SharedRun;
 
 /* ------------------------------------------------------------------------
@@ -343,18 +350,25 @@ first_entry(const IndexEntry *entries, Size n, uint128 key)
 	return &entries[low > 0 ? low - 1 : 0];
 }
 
-/* Merges a range, whose keys begin with first, and writes it to its file.  end: NULL: the range has no end. */
+/* The merge of a range. */
+typedef struct RangeMerge
+{
+	BlockSource **sources;		/* FileSources */
+	int			n;
+	BlockWriter *writer;		/* NULL: no range is open */
+} RangeMerge;
+
+/*
+ * Begins to merge a range, whose keys begin with first, in the current memory context.  end: NULL: the range has no
+ * end.
+ */
 static void
-merge_range(SharedRun *run, int range, uint128 first, const uint128 *end)
+range_open(const SharedRun *run, uint128 first, const uint128 *end, RangeMerge *merge)
 {
 	SharedSort *shared = run->shared;
-	BlockSource **sources = palloc(shared->nslots * sizeof(BlockSource *));
-	int			n = 0;
-	BlockWriter *writer;
-	RowBlock   *block = block_alloc();
-	File		file = 0;
-	off_t		at = 0;
 
+	merge->sources = palloc(shared->nslots * sizeof(BlockSource *));
+	merge->n = 0;
 	for (int p = 0; p < shared->nslots; p++)
 	{
 		FileSource *source;
@@ -371,22 +385,41 @@ merge_range(SharedRun *run, int range, uint128 first, const uint128 *end)
 		source->first = first;
 		source->has_end = end != NULL;
 		source->end = end != NULL ? *end : 0;
-		sources[n++] = &source->base;
+		merge->sources[merge->n++] = &source->base;
 	}
-	writer = block_writer_create(run->spec, run->common_range, NULL,
-								 block_merge_create(run->spec, run->common_range, sources, n));
-	while (block_writer_fill(writer, block))
+	merge->writer = block_writer_create(run->spec, run->common_range, NULL,
+										block_merge_create(run->spec, run->common_range, merge->sources, merge->n));
+}
+
+static void
+range_close(RangeMerge *merge)
+{
+	if (merge->writer == NULL)
+		return;
+	for (int i = 0; i < merge->n; i++)
+		FileClose(((FileSource *) merge->sources[i])->file);
+	merge->writer = NULL;
+}
+
+/* Merges the range of this number, and writes it to its file. */
+static void
+write_range(SharedRun *run, int range, RangeMerge *merge)
+{
+	RowBlock   *block = block_alloc();
+	File		file = 0;
+	off_t		at = 0;
+
+	while (block_writer_fill(merge->writer, block))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (file == 0)
-			file = file_create(shared, FILE_RANGE, range);
+			file = file_create(run->shared, FILE_RANGE, range);
 		temp_file_write(file, block, block->size, at);
 		at += block->size;
 	}
 	if (file > 0)
 		FileClose(file);
-	for (int i = 0; i < n; i++)
-		FileClose(((FileSource *) sources[i])->file);
+	range_close(merge);
 }
 
 static int
@@ -398,19 +431,21 @@ compare_index_keys(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Reads the indexes of all processes; returns the keys in them, in order. */
-static uint128 *
-read_indexes(SharedRun *run, Size *n)
+/*
+ * Reads the indexes of all processes, and divides the keys in them into ranges.  Every process finds the same ranges.
+ */
+static void
+find_ranges(SharedRun *run)
 {
 	SharedSort *shared = run->shared;
 	Size		total = 0;
 	uint128    *keys;
+	Size		n = 0;
 
 	for (int p = 0; p < shared->nslots; p++)
 		total += shared->slots[p].blocks;
 	keys = MemoryContextAllocHuge(CurrentMemoryContext, Max(total, 1) * sizeof(uint128));
 	run->entries = palloc0(shared->nslots * sizeof(IndexEntry *));
-	*n = 0;
 	for (int p = 0; p < shared->nslots; p++)
 	{
 		Size		blocks = shared->slots[p].blocks;
@@ -429,28 +464,43 @@ read_indexes(SharedRun *run, Size *n)
 		}
 		FileClose(file);
 		for (Size i = 0; i < blocks; i++)
-			keys[(*n)++] = run->entries[p][i].key;
+			keys[n++] = run->entries[p][i].key;
 	}
-	qsort(keys, total, sizeof(uint128), compare_index_keys);
-	return keys;
+	qsort(keys, n, sizeof(uint128), compare_index_keys);
+	run->keys = keys;
+	run->nkeys = n;
+	run->nranges = (int) Min(range_count(shared), (n + RANGE_LEAST_BLOCKS - 1) / RANGE_LEAST_BLOCKS);
 }
 
-/* Merges ranges until none is left.  Every process finds the same ranges. */
+/* Takes the next range, and begins to merge it in the current memory context; -1: none is left. */
+static int
+next_range(const SharedRun *run, RangeMerge *merge)
+{
+	int			range = (int) pg_atomic_fetch_add_u32(&run->shared->next_range, 1);
+	const uint128 *keys = run->keys;
+
+	if (range >= run->nranges)
+		return -1;
+	range_open(run, range == 0 ? 0 : keys[run->nkeys * range / run->nranges],
+			   range + 1 < run->nranges ? &keys[run->nkeys * (range + 1) / run->nranges] : NULL, merge);
+	return range;
+}
+
+/* Merges ranges to files until none is left. */
 static void
 merge_ranges(SharedRun *run)
 {
-	Size		n;
-	uint128    *keys = read_indexes(run, &n);
-	int			nranges = (int) Min(range_count(run->shared), (n + RANGE_LEAST_BLOCKS - 1) / RANGE_LEAST_BLOCKS);
-	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort range", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(cxt);
+	MemoryContext cxt;
+	MemoryContext old;
+	RangeMerge	merge;
 	int			range;
 
-	while ((range = (int) pg_atomic_fetch_add_u32(&run->shared->next_range, 1)) < nranges)
+	find_ranges(run);
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort range", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(cxt);
+	while ((range = next_range(run, &merge)) >= 0)
 	{
-		uint128		first = range == 0 ? 0 : keys[n * range / nranges];
-
-		merge_range(run, range, first, range + 1 < nranges ? &keys[n * (range + 1) / nranges] : NULL);
+		write_range(run, range, &merge);
 		MemoryContextReset(cxt);
 	}
 	MemoryContextSwitchTo(old);
@@ -493,7 +543,7 @@ next_phase(SharedSort *shared)
 }
 
 void
-shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const CommonKeyRange *range)
+shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const CommonKeyRange *range, bool divided)
 {
 	/* a process that begins late takes part from this phase on */
 	const SharedSortPhase phase = (SharedSortPhase) BarrierPhase(&shared->barrier);
@@ -518,7 +568,7 @@ shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const
 			write_own_rows(&run, own);
 		next_phase(shared);
 	}
-	if (phase <= SHARED_SORT_MERGE)
+	if (phase <= SHARED_SORT_MERGE && !divided)
 	{
 		merge_ranges(&run);
 		next_phase(shared);
@@ -533,58 +583,99 @@ shared_sort_run(SharedSort *shared, const SortSpec *spec, SortResult *own, const
  * ------------------------------------------------------------------------
  */
 
-/* The files of all ranges. */
-typedef struct RangesSource
+/* A stream of rows. */
+typedef struct SharedStream
 {
 	BlockSource base;
-	SharedSort *shared;
+	SharedRun	run;
+	RowBlock   *block;
+
+	/* all rows: the files of all ranges */
 	int			range;			/* of the file, or the next one */
 	File		file;			/* 0: none is open */
 	off_t		at;				/* of the next block in it */
-	RowBlock   *block;
-} RangesSource;
 
-static RowBlock *
-ranges_source_next(BlockSource *base)
+	/* divided rows: the range that this process merges */
+	RangeMerge	merge;
+	MemoryContext cxt;			/* memory of the merge */
+} SharedStream;
+
+static void
+close_range_file(SharedStream *stream)
 {
-	RangesSource *source = (RangesSource *) base;
+	if (stream->file > 0)
+		FileClose(stream->file);
+	stream->file = 0;
+}
 
-	for (; source->range < range_count(source->shared); source->range++)
+/* BlockSource.next_block of all rows. */
+static RowBlock *
+next_block_of_all(BlockSource *base)
+{
+	SharedStream *stream = (SharedStream *) base;
+
+	for (; stream->range < range_count(stream->run.shared); stream->range++)
 	{
-		if (source->file == 0)
+		if (stream->file == 0)
 		{
-			source->file = file_open(source->shared, FILE_RANGE, source->range, true);
-			source->at = 0;
+			stream->file = file_open(stream->run.shared, FILE_RANGE, stream->range, true);
+			stream->at = 0;
 		}
-		if (source->file == 0)
+		if (stream->file == 0)
 			continue;
-		if (block_read(source->file, source->block, &source->at))
-			return source->block;
-		shared_sort_close(base);
+		if (block_read(stream->file, stream->block, &stream->at))
+			return stream->block;
+		close_range_file(stream);
 	}
 	return NULL;
 }
 
-BlockSource *
-shared_sort_open(SharedSort *shared, const SortSpec *spec, BlockReader **reader)
+/* BlockSource.next_block of divided rows. */
+static RowBlock *
+next_divided_block(BlockSource *base)
 {
-	RangesSource *source = palloc0(sizeof(RangesSource));
-	SharedRun	run;
+	SharedStream *stream = (SharedStream *) base;
 
-	source->base.next_block = ranges_source_next;
-	source->shared = shared;
-	source->block = block_alloc();
-	find_common_range(&run, shared, spec);
-	*reader = block_reader_create(spec, run.common_range, &source->base);
-	return &source->base;
+	for (;;)
+	{
+		MemoryContext old;
+		int			range;
+
+		CHECK_FOR_INTERRUPTS();
+		if (stream->merge.writer != NULL && block_writer_fill(stream->merge.writer, stream->block))
+			return stream->block;
+		range_close(&stream->merge);
+		MemoryContextReset(stream->cxt);
+		old = MemoryContextSwitchTo(stream->cxt);
+		range = next_range(&stream->run, &stream->merge);
+		MemoryContextSwitchTo(old);
+		if (range < 0)
+			return NULL;
+	}
+}
+
+BlockSource *
+shared_sort_open(SharedSort *shared, const SortSpec *spec, bool divided, BlockReader **reader)
+{
+	SharedStream *stream = palloc0(sizeof(SharedStream));
+
+	stream->base.next_block = divided ? next_divided_block : next_block_of_all;
+	stream->block = block_alloc();
+	find_common_range(&stream->run, shared, spec);
+	if (divided)
+	{
+		find_ranges(&stream->run);
+		stream->cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort range", ALLOCSET_DEFAULT_SIZES);
+	}
+	*reader = block_reader_create(spec, stream->run.common_range, &stream->base);
+	return &stream->base;
 }
 
 void
 shared_sort_close(BlockSource *base)
 {
-	RangesSource *source = (RangesSource *) base;
+	SharedStream *stream = (SharedStream *) base;
 
-	if (source->file > 0)
-		FileClose(source->file);
-	source->file = 0;
+	close_range_file(stream);
+	range_close(&stream->merge);
 }

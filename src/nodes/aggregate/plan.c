@@ -31,6 +31,7 @@
 #include "nodes/base/plan_format.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/shared/shared.h"
 #include "nodes/sort/sort_node.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -894,10 +895,11 @@ Plan *
 replace_aggregate(Agg *agg)
 {
 	CustomScan *sort = (CustomScan *) agg->plan.lefttree;
+	bool		shared = custom_plan_is(agg->plan.lefttree, &shared_sort_node);
 	CustomScan *cscan;
 	Aggregates	all;
 
-	if (!gpusort_aggregates || !gpusort_plan_is(agg->plan.lefttree))
+	if (!gpusort_aggregates || (!gpusort_plan_is(agg->plan.lefttree) && !shared))
 		return &agg->plan;
 	examine_aggregates(agg, &all);
 	if (all.refusal != NULL || (all.norder > 0 && !is_sorted(agg, &all)))
@@ -906,6 +908,7 @@ replace_aggregate(Agg *agg)
 	cscan = custom_plan_make(&agg->plan, agg->plan.lefttree, copyObject(agg->plan.targetlist), &aggregate_node);
 	cscan->scan.plan.qual = NIL;
 	write_format(cscan, agg, &all);
-	drop_untaken(agg, &all, sort);
+	if (!shared)
+		drop_untaken(agg, &all, sort);
 	return &cscan->scan.plan;
 }

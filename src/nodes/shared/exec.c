@@ -1,11 +1,13 @@
 /*
  * exec.c
- *	  The executor node "Custom Scan (GpuSort Shared)": all rows of a partial plan in order, in every process.
+ *	  The executor node "Custom Scan (GpuSort Shared)": rows of a partial plan, sorted by all processes together.
  *
- * The node is the inner side of a merge join in workers.  Each process takes its share of the child's rows and sorts
- * this share; share/shared_sort.c merges the shares of all processes.  If a process is alone, it returns its own rows.
+ * Each process takes its share of the child's rows and sorts this share; share/shared_sort.c merges the shares of all
+ * processes.  If a process is alone, it returns its own rows.  The inner side of a merge join in workers returns all
+ * rows in every process.  Below groups in workers the rows are divided: each process returns its own ranges of keys.
  *
- * The rows are returned once and forward.  After a rescan in the same execution of the Gather they are read again.
+ * The rows are returned once and forward.  After a rescan in the same execution of the Gather all rows are read again;
+ * divided rows are not, and the Gather above them is rescanned with the node.
  *
  * Memory policy: a sort under work_mem, which ends before rows are returned; then a block, and a row longer than a
  * block.
@@ -62,7 +64,7 @@ filter_bytes(const SharedSortState *node)
 	return made_filter(node) != NULL ? key_filter_bytes(made_filter(node)) : 0;
 }
 
-/* Sorts together with the other processes, unless that is done, and opens the stream of all rows. */
+/* Sorts together with the other processes, unless that is done, and opens the stream of rows. */
 static void
 run_shared(SharedSortState *node)
 {
@@ -81,13 +83,13 @@ run_shared(SharedSortState *node)
 		else if (shared->word_bytes > 0)
 			pg_atomic_write_u32(&shared->words_incomplete, 1);
 	}
-	shared_sort_run(shared, &node->spec, own, &range);
+	shared_sort_run(shared, &node->spec, own, &range, node->divided);
 	if (filter != NULL)
 		key_filter_adopt(filter, pg_atomic_read_u32(&shared->words_incomplete) == 0 ? shared_sort_words(shared) : NULL);
 	if (node->sorter != NULL)
 		sorter_end(node->sorter);
 	old = MemoryContextSwitchTo(node->cxt);
-	node->stream = shared_sort_open(shared, &node->spec, &node->reader);
+	node->stream = shared_sort_open(shared, &node->spec, node->divided, &node->reader);
 	MemoryContextSwitchTo(old);
 }
 
@@ -131,6 +133,7 @@ shared_sort_begin_node(CustomScanState *css, EState *estate, int eflags)
 	TupleDesc	desc;
 
 	sort_plan_read(&node->sort, css);
+	node->divided = shared_sort_divides((const CustomScan *) css->ss.ps.plan);
 	outerPlanState(css) = ExecInitNode(outerPlan(css->ss.ps.plan), estate, eflags);
 	page_source_init(&node->pages, outerPlanState(css));
 	desc = ExecGetResultType(outerPlanState(css));
@@ -259,6 +262,8 @@ shared_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	SharedSortState *node = (SharedSortState *) css;
 
 	explain_keys(css, &node->sort, 0, ancestors, es);
+	if (node->divided)
+		ExplainPropertyText("Rows Divided", "by ranges of keys", es);
 	if (!es->analyze)
 		return;
 	if (node->nreports > 0)

@@ -35,7 +35,14 @@ plan_shared_sort(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tli
 			elog(ERROR, "key of a shared sort: %s", why);
 	}
 	gpusort_plan_fill(cscan, keys, sort->numCols, NULL);
+	cscan->custom_private = list_concat(cscan->custom_private, path->custom_private);
 	return &cscan->scan.plan;
+}
+
+bool
+shared_sort_divides(const CustomScan *cscan)
+{
+	return list_length(cscan->custom_private) > 2;
 }
 
 static const CustomPathMethods shared_sort_path_methods = {
@@ -44,7 +51,7 @@ static const CustomPathMethods shared_sort_path_methods = {
 };
 
 Path *
-shared_sort_path(Path *sort, double rows)
+shared_sort_path(Path *sort, double rows, bool divided)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -55,6 +62,7 @@ shared_sort_path(Path *sort, double rows)
 	/* a whole number: the workers read it from text, and size their filters by it */
 	path->path.rows = clamp_row_est(rows);
 	path->custom_paths = list_make1(sort);
+	path->custom_private = divided ? list_make1(list_make1_int(true)) : NIL;
 	path->methods = &shared_sort_path_methods;
 	return &path->path;
 }
