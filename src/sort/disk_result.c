@@ -106,50 +106,57 @@ static const ResultMethods merge_methods = {
 	.take = merge_result_take
 };
 
+/* Moves back by one row; false at the first row. */
+static bool
+run_step_back(RunResult *run)
+{
+	uint64		size;
+
+	if (run->array.pos == 0)
+		return false;
+	run_cursor_read(&run->cursor, run->array.pos - sizeof(size), &size, sizeof(size));
+	run->array.pos -= size + sizeof(size);
+	return true;
+}
+
+/*
+ * As tuplesort_gettupleslot(): backward from beyond the last row it is the last row,
+ * otherwise the row before the one returned last.
+ */
 static bool
 run_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
 	RunResult  *run = (RunResult *) result;
-	MemoryContext old = MemoryContextSwitchTo(run->cxt);
-	MinimalTuple row = run_cursor_next(&run->cursor, forward);
+	ArrayResult *array = &run->array;
+	uint32		len;
+	Size		size;
+	char	   *row;
 
-	MemoryContextSwitchTo(old);
-	return return_row(row, slot);
-}
-
-static void
-run_rewind(SortResult *result)
-{
-	RunCursor  *cursor = &((RunResult *) result)->cursor;
-
-	cursor->pos = cursor->mark_pos = 0;
-	cursor->eof = cursor->mark_eof = false;
-}
-
-static void
-run_mark(SortResult *result)
-{
-	RunCursor  *cursor = &((RunResult *) result)->cursor;
-
-	cursor->mark_pos = cursor->pos;
-	cursor->mark_eof = cursor->eof;
-}
-
-static void
-run_restore(SortResult *result)
-{
-	RunCursor  *cursor = &((RunResult *) result)->cursor;
-
-	cursor->pos = cursor->mark_pos;
-	cursor->eof = cursor->mark_eof;
+	if (!forward)
+	{
+		if (!array->eof && !run_step_back(run))
+			return false;
+		array->eof = false;
+		if (!run_step_back(run))
+			return false;
+	}
+	array->eof = (array->pos == array->n);
+	if (array->eof)
+		return false;
+	run_cursor_read(&run->cursor, array->pos, &len, sizeof(len));
+	size = MAXALIGN(len);
+	row = kept_row_room(&run->row, run->cxt, size);
+	run_cursor_read(&run->cursor, array->pos, row, size);
+	array->pos += size + sizeof(uint64);
+	return return_row((MinimalTuple) row, slot);
 }
 
 static const ResultMethods run_methods = {
 	.kind = RESULT_PLAIN,
 	.next = run_next,
-	.rewind = run_rewind,
-	.mark = run_mark,
-	.restore = run_restore
+	.rewind = result_array_rewind,
+	.mark = result_array_mark,
+	.restore = result_array_restore
 };
 
 SortResult *
@@ -162,15 +169,15 @@ result_merge_begin(MergeResult *result, SortEnv *env)
 }
 
 SortResult *
-result_run_begin(RunResult *result, SortEnv *env, SpillFile *file, SpillRun *run,
-				 MemoryContext cxt)
+result_run_begin(RunResult *result, Runs *runs, SpillRun *run)
 {
 	memset(result, 0, sizeof(*result));
-	result->base.methods = &run_methods;
-	result->base.env = env;
-	run_cursor_open(&result->cursor, file, run);
-	result->cxt = cxt;
-	return &result->base;
+	result->array.base.methods = &run_methods;
+	result->array.base.env = runs->env;
+	result->array.n = run->bytes;
+	run_cursor_open(&result->cursor, runs->file, run);
+	result->cxt = runs->cxt;
+	return &result->array.base;
 }
 
 /* ------------------------------------------------------------------------

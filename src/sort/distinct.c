@@ -280,16 +280,22 @@ distinct_sample(const SortEnv *env, const KeyBuffer *keybuf)
  * ------------------------------------------------------------------------
  */
 
+char *
+kept_row_room(KeptRow *kept, MemoryContext cxt, Size size)
+{
+	if (kept->size < size)
+	{
+		kept_row_free(kept);
+		kept->row = MemoryContextAllocHuge(cxt, size);
+		kept->size = size;
+	}
+	return kept->row;
+}
+
 void
 kept_row_set(KeptRow *kept, MemoryContext cxt, MinimalTuple row)
 {
-	if (kept->size < row->t_len)
-	{
-		kept_row_free(kept);
-		kept->row = MemoryContextAllocHuge(cxt, row->t_len);
-		kept->size = row->t_len;
-	}
-	memcpy(kept->row, row, row->t_len);
+	memcpy(kept_row_room(kept, cxt, row->t_len), row, row->t_len);
 }
 
 void

@@ -38,7 +38,10 @@ distinct_mask(int cut)
 	return cut >= 128 ? 0 : ~(Key128) 0 << cut;
 }
 
-/* Keeps a copy of the row in place of the one before, in memory of cxt. */
+/* Room for a row of this size in place of the one before, in memory of cxt. */
+extern char *kept_row_room(KeptRow *kept, MemoryContext cxt, Size size);
+
+/* Keeps a copy of the row in place of the one before. */
 extern void kept_row_set(KeptRow *kept, MemoryContext cxt, MinimalTuple row);
 extern void kept_row_free(KeptRow *kept);
 

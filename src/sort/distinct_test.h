@@ -32,7 +32,7 @@ typedef uint8 EqualColumns;
 /* These, by the highest bit in which the rows' keys differ, counted from 1; [0]: of rows with equal keys. */
 typedef EqualColumns EqualColumnsTable[128 + 1];
 
-/* A copy of a row that may be overwritten before the next row is compared with it. */
+/* A copy of a row. */
 typedef struct KeptRow
 {
 	char	   *row;			/* NULL: no row was kept */

@@ -427,9 +427,8 @@ merge_rows(Runs *runs, ResultSpace *space)
 	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, true),
 				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
 	if (env->spec.random_access)
-		return result_run_begin(&space->run, env, runs->file,
-								merge_into_run(runs, runs->runs, runs->n, false, write_cursor_row),
-								runs->cxt);
+		return result_run_begin(&space->run, runs,
+								merge_into_run(runs, runs->runs, runs->n, false, write_cursor_row));
 	result = result_merge_begin(&space->merge, env);
 	merge_begin(&space->merge.merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs, runs->n);
 	return result;

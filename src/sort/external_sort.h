@@ -70,8 +70,7 @@ extern void runs_end(Runs *runs);
  * of one run of rows; the same of keys.
  */
 extern SortResult *result_merge_begin(MergeResult *result, SortEnv *env);
-extern SortResult *result_run_begin(RunResult *result, SortEnv *env, SpillFile *file, SpillRun *run,
-									MemoryContext cxt);
+extern SortResult *result_run_begin(RunResult *result, Runs *runs, SpillRun *run);
 extern SortResult *result_key_merge_begin(KeyMergeResult *result, Runs *runs, struct KeyMerge *merge);
 extern SortResult *result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run);
 

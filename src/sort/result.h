@@ -123,7 +123,7 @@ struct SortResult
 	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
 };
 
-/* Base of results that read an array in memory. */
+/* Base of results that read an array in memory; of a run on disk, n and pos count bytes. */
 typedef struct ArrayResult
 {
 	SortResult	base;
@@ -180,11 +180,15 @@ typedef struct MergeResult
 	Merge		merge;
 } MergeResult;
 
-/* One run on disk; can be read in both directions. */
+/*
+ * One run on disk; can be read in both directions.  Each row is followed by its padded
+ * length, 8 bytes.
+ */
 typedef struct RunResult
 {
-	SortResult	base;
+	ArrayResult array;
 	RunCursor	cursor;
+	KeptRow		row;			/* the last row read */
 	MemoryContext cxt;
 } RunResult;
 

@@ -478,7 +478,7 @@ run_reader_close(RunReader *reader)
 	reader->buf = NULL;
 }
 
-/* ---- Reading a result in both directions ---- */
+/* ---- Reading at any place ---- */
 
 void
 run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run)
@@ -514,66 +514,4 @@ run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size)
 		pos += len;
 		size -= len;
 	}
-}
-
-/* Reads the row at pos and moves behind it; NULL at the end. */
-static MinimalTuple
-run_cursor_read_row(RunCursor *cursor)
-{
-	uint32		len;
-	Size		size;
-
-	if (cursor->pos == cursor->run->bytes)
-		return NULL;
-	run_cursor_read(cursor, cursor->pos, &len, sizeof(len));
-	size = MAXALIGN(len);
-	if (size > cursor->row_size)
-	{
-		if (cursor->row != NULL)
-			pfree(cursor->row);
-		cursor->row = NULL;
-		cursor->row_size = 0;
-		cursor->row = palloc_extended(Max(size, 1024), MCXT_ALLOC_HUGE);
-		cursor->row_size = Max(size, 1024);
-	}
-	run_cursor_read(cursor, cursor->pos, cursor->row, size);
-	cursor->pos += size + sizeof(uint64);
-	return cursor->row;
-}
-
-/* Moves back by one row; false at the first row. */
-static bool
-run_cursor_step_back(RunCursor *cursor)
-{
-	uint64		size;
-
-	if (cursor->pos == 0)
-		return false;
-	run_cursor_read(cursor, cursor->pos - sizeof(size), &size, sizeof(size));
-	cursor->pos -= size + sizeof(size);
-	return true;
-}
-
-/*
- * Returns the next row in a direction, as tuplesort_gettupleslot() does: backward from
- * beyond the last row it is the last row, otherwise the row before the one returned last.
- */
-MinimalTuple
-run_cursor_next(RunCursor *cursor, bool forward)
-{
-	if (forward)
-	{
-		MinimalTuple row = run_cursor_read_row(cursor);
-
-		cursor->eof = (row == NULL);
-		return row;
-	}
-
-	if (cursor->eof)
-		cursor->eof = false;
-	else if (!run_cursor_step_back(cursor))
-		return NULL;
-	if (!run_cursor_step_back(cursor))
-		return NULL;
-	return run_cursor_read_row(cursor);
 }

@@ -239,27 +239,17 @@ run_reader_failed(const RunReader *reader)
 	return reader->run->source != NULL && reader->run->source->failed;
 }
 
-/*
- * Reads a sorted result in both directions, with mark and restore.  In its run each
- * row is followed by its padded length, 8 bytes.
- */
+/* Reads a run at any place. */
 typedef struct RunCursor
 {
 	SpillFile  *file;
 	SpillRun   *run;
 	char	   *buf;			/* one extent */
 	uint32		buffered;		/* the extent in buf; PG_UINT32_MAX: none */
-	uint64		pos;			/* next byte to read */
-	bool		eof;			/* the last read was beyond the last row */
-	uint64		mark_pos;
-	bool		mark_eof;
-	MinimalTuple row;			/* the last row read, palloc'd */
-	Size		row_size;		/* allocated bytes of row */
 } RunCursor;
 
 /* Reads size bytes at an offset of the run. */
 extern void run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size);
 extern void run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run);
-extern MinimalTuple run_cursor_next(RunCursor *cursor, bool forward);
 
 #endif							/* GPUSORT_SORT_RUN_H */
