@@ -226,42 +226,19 @@ write_keys(Runs *runs, RunWriter *writer, const Sorted *sorted)
 static void
 write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted *sorted)
 {
-	SortEnv    *env = runs->env;
-	RowWriter  *row_writer = env->writer;
 	KeyReader	reader;
+	TidRow		row;
 
-	key_reader_begin(&reader, env, keybuf, sorted);
+	key_reader_begin(&reader, runs->env, keybuf, sorted);
 	for (size_t i = 0; i < sorted->n; i++)
 	{
-		Datum		values[KEY_MAX_COLUMNS];
-		bool		isnull[KEY_MAX_COLUMNS];
-		union
-		{
-			MinimalTupleData row;
-
-			/*
-			 * header and NULL bitmap, values with padding, and the writer's
-			 * excess
-			 */
-			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + KEY_MAX_COLUMNS * 16 + 16];
-		}			buf;
-		uint32		rid;
-		ItemPointerData tid;
-
 		if (!key_reader_has(&reader, i))
 		{
 			runs_pause(runs, i);
 			key_reader_decode(&reader, i, sorted->n);
 		}
-		key_reader_row(&reader, i, values, isnull);
-		Assert(row_writer_room(row_writer, values, isnull) <= sizeof(buf));
-		(void) row_writer_write(row_writer, values, isnull, (char *) &buf);
-		rid = reader.decoded->rids[i - reader.start];
-		tid_of_rid(rid, &tid);
-		row_set_tid((char *) &buf, &tid);
-		if ((rid & TID_RID_DEAD) != 0)
-			buf.row.t_infomask2 |= ROW_DEAD;
-		run_writer_row(writer, &buf.row);
+		key_reader_tid_row(&reader, runs->env->writer, i, &row);
+		run_writer_row(writer, &row.row);
 	}
 }
 

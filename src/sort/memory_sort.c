@@ -418,35 +418,20 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	take_result(env, batch, &records, result, flags, sorted);
 }
 
-/* The row of key i of a sort with TIDs. */
-static MinimalTuple
-row_of_key(const SortEnv *env, KeyReader *reader, size_t i, size_t n)
-{
-	Datum		values[KEY_MAX_COLUMNS];
-	bool		isnull[KEY_MAX_COLUMNS];
-	ItemPointerData tid;
-	MinimalTuple row;
-
-	if (!key_reader_has(reader, i))
-		key_reader_decode(reader, i, n);
-	key_reader_row(reader, i, values, isnull);
-	row = palloc(row_writer_room(env->writer, values, isnull));
-	(void) row_writer_write(env->writer, values, isnull, (char *) row);
-	tid_of_rid(reader->decoded->rids[i - reader->start], &tid);
-	row_set_tid((char *) row, &tid);
-	return row;
-}
-
 /* Calls on_equal for keys i and j. */
 static void
 found_equal_keys(const SortEnv *env, KeyReader *reader, size_t i, size_t j, size_t n)
 {
-	MinimalTuple a = row_of_key(env, reader, i, n);
-	MinimalTuple b = row_of_key(env, reader, j, n);
+	TidRow		rows[2];
+	size_t		keys[2] = {i, j};
 
-	env->spec.on_equal(env->spec.on_equal_arg, a, b);
-	pfree(a);
-	pfree(b);
+	for (int k = 0; k < 2; k++)
+	{
+		if (!key_reader_has(reader, keys[k]))
+			key_reader_decode(reader, keys[k], n);
+		key_reader_tid_row(reader, env->writer, keys[k], &rows[k]);
+	}
+	env->spec.on_equal(env->spec.on_equal_arg, &rows[0].row, &rows[1].row);
 }
 
 /* Calls on_equal for sorted keys with TIDs, of a constant format. */
