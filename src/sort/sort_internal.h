@@ -11,7 +11,6 @@
 #include "sort/memory_result.h"
 #include "sort/memory_sort.h"
 #include "sort/offload.h"
-#include "sort/run_write.h"
 #include "sort/sink.h"
 #include "sort/sort.h"
 #include "sort/sort_env.h"
