@@ -15,8 +15,6 @@
 #include "miscadmin.h"
 #include "sort/sort_internal.h"
 
-#define SMALLER_KEY		"has a smaller key than the record before it"
-
 static Key128
 problem_key(const SortProblem *problem, size_t i, uint32 *rid)
 {
@@ -24,25 +22,24 @@ problem_key(const SortProblem *problem, size_t i, uint32 *rid)
 }
 
 /* The row ids of the buffer, a bit for each of 8 bytes of rows. */
-static uint8 *
-expected_rids(const KeyBuffer *keybuf, uint32 *max_rid)
+static uint64 *
+expected_rids(const KeyBuffer *keybuf)
 {
-	uint8	   *expected;
+	uint64	   *expected = palloc_extended(position_set_bytes(keybuf->rids[keybuf->n - 1]),
+										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
-	*max_rid = keybuf->rids[keybuf->n - 1];
-	expected = palloc_extended(*max_rid / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (size_t i = 0; i < keybuf->n; i++)
-		expected[keybuf->rids[i] / 8] |= (uint8) (1 << (keybuf->rids[i] % 8));
+		position_set_add(expected, keybuf->rids[i]);
 	return expected;
 }
 
 /* Takes a row id from the expected ones.  False if it is none of them. */
 static bool
-take_expected(uint8 *expected, uint32 max_rid, uint32 rid)
+take_expected(const KeyBuffer *keybuf, uint64 *expected, uint32 rid)
 {
-	if (rid > max_rid || (expected[rid / 8] & (1 << (rid % 8))) == 0)
+	if (rid > keybuf->rids[keybuf->n - 1] || !position_set_has(expected, rid))
 		return false;
-	expected[rid / 8] &= (uint8) ~(1 << (rid % 8));
+	expected[rid / 64] &= ~(UINT64CONST(1) << rid % 64);
 	return true;
 }
 
@@ -77,21 +74,13 @@ checksum(const SortProblem *problem)
 	return sum;
 }
 
-/* Checks records without row ids: their order, and their checksum against the input. */
+/* Checks that the keys of records without row ids are those of the input. */
 static void
 verify_keys(const KeyBuffer *keybuf, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
 {
 	SortProblem input = *problem;
 	KeyOrder	order;
-	uint32		rid;
 
-	for (size_t i = 1; i < problem->n; i++)
-	{
-		if (i % (1 << 18) == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (problem_key(problem, i, &rid) < problem_key(problem, i - 1, &rid))
-			verify_failed(kernel, i, SMALLER_KEY);
-	}
 	input.result = palloc_extended(problem->n * sort_rec_size(problem->format), MCXT_ALLOC_HUGE);
 	pack_records(keybuf, layout, problem->format, problem->end_bit, 0, input.result, &order);
 	if (checksum(problem) != checksum(&input))
@@ -103,17 +92,10 @@ void
 verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
-	uint32		max_rid;
-	uint8	   *expected;
+	uint64	   *expected = keybuf->rids == NULL ? NULL : expected_rids(keybuf);
 	Key128		prev = 0;
 	uint32		prev_rid = 0;
 
-	if (keybuf->rids == NULL)
-	{
-		verify_keys(keybuf, layout, problem, kernel);
-		return;
-	}
-	expected = expected_rids(keybuf, &max_rid);
 	for (size_t i = 0; i < problem->n; i++)
 	{
 		uint32		rid;
@@ -121,17 +103,20 @@ verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *p
 
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (!take_expected(expected, max_rid, rid))
+		if (expected != NULL && !take_expected(keybuf, expected, rid))
 			verify_failed(kernel, i, VERIFY_NOT_FROM_INPUT);
 		if (i > 0 && key < prev)
-			verify_failed(kernel, i, SMALLER_KEY);
-		if (i > 0 && key == prev && rid < prev_rid)
+			verify_failed(kernel, i, "has a smaller key than the record before it");
+		if (expected != NULL && i > 0 && key == prev && rid < prev_rid)
 			verify_failed(kernel, i, "has the same key as the record before it "
 						  "but came earlier in the input");
 		prev = key;
 		prev_rid = rid;
 	}
-	pfree(expected);
+	if (expected == NULL)
+		verify_keys(keybuf, layout, problem, kernel);
+	else
+		pfree(expected);
 }
 
 void
@@ -186,9 +171,8 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 			size_t n, int equal_bit, char *why)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
-	uint32		max_rid;
 	Key128	   *keys = equal_bit < 0 ? NULL : palloc_extended(n * sizeof(Key128), MCXT_ALLOC_HUGE);
-	uint8	   *expected = expected_rids(keybuf, &max_rid);
+	uint64	   *expected = expected_rids(keybuf);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(env->spec.desc, &TTSOpsMinimalTuple);
 	Key128		prev = 0;
 	const char *what = NULL;
@@ -201,7 +185,7 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 		Key128		key;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!take_expected(expected, max_rid, rid))
+		if (!take_expected(keybuf, expected, rid))
 		{
 			what = VERIFY_NOT_FROM_INPUT;
 			break;
