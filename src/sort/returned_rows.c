@@ -26,6 +26,7 @@
 #include "kernel/rec.h"
 #include "miscadmin.h"
 #include "sort/returned_rows.h"
+#include "sort/run.h"
 #include "store/store.h"
 #include "tiebreak/tiebreak.h"
 #include "utils/memutils.h"
@@ -48,10 +49,9 @@ close_file(ReturnedRows *returned)
 {
 	if (returned->file == NULL)
 		return;
-	spill_close(returned->file);
-	if (returned->run.extents != NULL)
-		pfree(returned->run.extents);
+	BufFileClose(returned->file);
 	returned->file = NULL;
+	returned->nfile = 0;
 }
 
 /* Makes the last group empty. */
@@ -83,44 +83,35 @@ reserve_last(ReturnedRows *returned, size_t room)
 	returned->room = Max(room, returned->room);
 }
 
-/* Writes the checksums in memory to the file, in whole extents. */
+/* Moves the checksums in memory to the file. */
 static void
 write_last(ReturnedRows *returned)
 {
-	MemoryContext old = MemoryContextSwitchTo(returned->cxt);
-	size_t		step;
-	size_t		at;
-
 	if (returned->file == NULL)
 	{
-		returned->file = spill_open((Size) work_mem * 1024);
-		memset(&returned->run, 0, sizeof(returned->run));
+		MemoryContext old = MemoryContextSwitchTo(returned->cxt);
+
+		returned->file = BufFileCreateTemp(false);
+		MemoryContextSwitchTo(old);
 	}
-	step = returned->file->extent / sizeof(uint64);
-	for (at = 0; at + step <= returned->nlast; at += step)
-		spill_write(returned->file, &returned->run, (const char *) (returned->last + at),
-					step * sizeof(uint64));
-	returned->nlast -= at;
-	memmove(returned->last, returned->last + at, returned->nlast * sizeof(uint64));
-	MemoryContextSwitchTo(old);
+	BufFileWrite(returned->file, returned->last, returned->nlast * sizeof(uint64));
+	returned->nfile += returned->nlast;
+	returned->nlast = 0;
 }
 
 /* Reads the file's checksums back into memory. */
 static void
 read_last(ReturnedRows *returned)
 {
-	size_t		step;
+	Size		bytes = returned->nfile * sizeof(uint64);
 
 	if (returned->file == NULL)
 		return;
-	step = returned->file->extent / sizeof(uint64);
-	for (uint32 i = 0; i < returned->run.nextents; i++)
-	{
-		reserve_last(returned, returned->nlast + step);
-		returned->nlast += spill_read(returned->file, &returned->run, i, (char *) (returned->last + returned->nlast)) /
-			sizeof(uint64);
-		CHECK_FOR_INTERRUPTS();
-	}
+	reserve_last(returned, returned->nlast + returned->nfile);
+	if (BufFileSeek(returned->file, 0, 0, SEEK_SET) != 0 ||
+		BufFileRead(returned->file, returned->last + returned->nlast, bytes) != bytes)
+		run_is_corrupt();
+	returned->nlast += returned->nfile;
 	close_file(returned);
 }
 
@@ -131,7 +122,7 @@ add_last(ReturnedRows *returned, uint64 sum)
 	{
 		if (2 * returned->room * sizeof(uint64) > (Size) work_mem * 1024)
 			write_last(returned);
-		if (returned->nlast == returned->room)
+		else
 			reserve_last(returned, Max(2 * returned->room, RETURNED_ROOM));
 	}
 	returned->last[returned->nlast++] = sum;

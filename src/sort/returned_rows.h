@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "sort/run.h"
+#include "storage/buffile.h"
 #include "tiebreak/tiebreak.h"
 
 /*
@@ -28,8 +28,8 @@ typedef struct ReturnedRows
 	uint64	   *last;			/* row_sum() of each of its returned rows */
 	size_t		nlast;
 	size_t		room;			/* capacity of last */
-	SpillFile  *file;			/* part of last beyond work_mem; or NULL */
-	SpillRun	run;			/* ... in the file */
+	BufFile    *file;			/* part of last beyond work_mem; or NULL */
+	size_t		nfile;			/* elements in the file */
 
 	/*
 	 * Duplicates were dropped, and another row of the same value may come
