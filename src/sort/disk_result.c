@@ -25,84 +25,63 @@ return_row(MinimalTuple row, TupleTableSlot *slot)
 
 /* All rows of the round were returned; a device may fail with the following rows. */
 static void
-count_returned(SortResult *result, const Merge *merge)
+count_returned(const MemoryResult *rows, SortResult *result)
 {
-	for (size_t i = 0; i < merge->n; i++)
+	for (size_t i = 0; i < rows->array.n; i++)
 	{
-		const char *row = arena_at(&merge->windows, merge->rids[i]);
+		const char *row = arena_at(&rows->arena, rows->rids[i]);
 
 		result->returned_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
 	}
-	result->returned += merge->n;
+	result->returned += rows->array.n;
 }
 
 static bool
 merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
-	Merge	   *merge = &((MergeResult *) result)->merge;
-	MinimalTuple row;
+	Merge	   *merge = (Merge *) result;
 
 	Assert(forward);
-	if (merge->sources && merge->next == merge->n)
-		count_returned(result, merge);
-	row = merge_next(merge);
-	result->failed = merge->failed;
-	return return_row(row, slot);
+	if (merge->sources && merge->rows.array.pos == merge->rows.array.n)
+		count_returned(&merge->rows, result);
+	return return_row(merge_next(merge), slot);
 }
 
-/* Skips rows of the current round.  Its windows keep them, so count_returned() can still read them. */
+/* The rows or keys of the current round; a device may fail with the following rounds. */
 static uint64
-merge_result_skip(SortResult *result, uint64 rows)
+round_ahead(SortResult *result, bool *all)
 {
-	Merge	   *merge = &((MergeResult *) result)->merge;
-
-	rows = Min(rows, merge->n - merge->next);
-	merge->next += rows;
-	return rows;
-}
-
-/* The rows of the current round; a device may fail with the following rounds. */
-static uint64
-merge_result_ahead(SortResult *result, bool *all)
-{
-	const Merge *merge = &((const MergeResult *) result)->merge;
+	const ArrayResult *array = (const ArrayResult *) result;
 
 	*all = false;
-	return merge->n - merge->next;
-}
-
-static void
-merge_result_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
-{
-	const Merge *merge = &((const MergeResult *) result)->merge;
-
-	(void) return_row((MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next + i]), slot);
+	return array->n - array->pos;
 }
 
 static int
 merge_result_take(SortResult *result, MinimalTuple *rows, EqualColumns *equal)
 {
-	Merge	   *merge = &((MergeResult *) result)->merge;
-	int			n = (int) Min(RESULT_TAKE, merge->n - merge->next);
+	MemoryResult *memory = (MemoryResult *) result;
+	int			n = (int) Min(RESULT_TAKE, memory->array.n - memory->array.pos);
 
 	for (int i = 0; i < n; i++)
 	{
-		rows[i] = (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next++]);
+		rows[i] = (MinimalTuple) arena_at(&memory->arena, memory->rids[memory->array.pos++]);
 		__builtin_prefetch(rows[i]);
 	}
 	memset(equal, EQUAL_COLUMNS_LEAST, n * sizeof(EqualColumns));
 	return n;
 }
 
+/* The windows keep the rows of the round that are skipped, so count_returned() can still read them. */
 static const ResultMethods merge_methods = {
 	.kind = RESULT_MERGE,
 	.next = merge_result_next,
 	.rewind = result_once,
 	.mark = result_once,
 	.restore = result_once,
-	.skip = merge_result_skip,
-	.ahead = merge_result_ahead,
-	.peek = merge_result_peek,
+	.skip = result_array_skip,
+	.ahead = round_ahead,
+	.peek = result_rows_peek,
 	.take = merge_result_take
 };
 
@@ -160,12 +139,10 @@ static const ResultMethods run_methods = {
 };
 
 SortResult *
-result_merge_begin(MergeResult *result, SortEnv *env)
+result_merge_begin(Merge *merge)
 {
-	memset(result, 0, sizeof(*result));
-	result->base.methods = &merge_methods;
-	result->base.env = env;
-	return &result->base;
+	merge->rows.array.base.methods = &merge_methods;
+	return &merge->rows.array.base;
 }
 
 SortResult *
@@ -220,16 +197,6 @@ key_merge_result_take(SortResult *result, const void **recs)
 	return key_merge_next(((KeyMergeResult *) result)->merge, recs);
 }
 
-/* The keys of the current round. */
-static uint64
-key_merge_result_ahead(SortResult *result, bool *all)
-{
-	const ArrayResult *array = (const ArrayResult *) result;
-
-	*all = false;
-	return array->n - array->pos;
-}
-
 static const ResultMethods key_merge_methods = {
 	.kind = RESULT_KEYS,
 	.next = key_merge_result_next,
@@ -237,7 +204,7 @@ static const ResultMethods key_merge_methods = {
 	.mark = result_once,
 	.restore = result_once,
 	.skip = result_array_skip,
-	.ahead = key_merge_result_ahead,
+	.ahead = round_ahead,
 	.peek = result_keys_peek,
 	.take_keys = key_merge_result_take
 };

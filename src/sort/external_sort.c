@@ -309,7 +309,7 @@ merge_into_run(Runs *runs, SpillRun **some, int n, bool coded,
 			runs_pause(runs, i);
 		write_row(&writer, row);
 	}
-	runs->failed = runs->failed || merge.failed;
+	runs->failed = runs->failed || merge.rows.array.base.failed;
 	merge_end(&merge);
 	return run_writer_close(&writer);
 }
@@ -378,16 +378,14 @@ static SortResult *
 merge_rows(Runs *runs, ResultSpace *space)
 {
 	SortEnv    *env = runs->env;
-	SortResult *result;
 
 	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, true),
 				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
 	if (env->spec.random_access)
 		return result_run_begin(&space->run, runs,
 								merge_into_run(runs, runs->runs, runs->n, false, write_cursor_row));
-	result = result_merge_begin(&space->merge, env);
-	merge_begin(&space->merge.merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs, runs->n);
-	return result;
+	merge_begin(&space->merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs, runs->n);
+	return result_merge_begin(&space->merge);
 }
 
 /* The result of runs of keys. */

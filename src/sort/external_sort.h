@@ -66,10 +66,10 @@ extern SortResult *runs_result(Runs *runs, ResultSpace *space);
 extern void runs_end(Runs *runs);
 
 /*
- * Begin results on disk (disk_result.c): of a merge of rows, which the caller begins, and
- * of one run of rows; the same of keys.
+ * Begin results on disk (disk_result.c): of a merge of rows, which has begun, and of one
+ * run of rows; the same of keys.
  */
-extern SortResult *result_merge_begin(MergeResult *result, SortEnv *env);
+extern SortResult *result_merge_begin(Merge *merge);
 extern SortResult *result_run_begin(RunResult *result, Runs *runs, SpillRun *run);
 extern SortResult *result_key_merge_begin(KeyMergeResult *result, Runs *runs, struct KeyMerge *merge);
 extern SortResult *result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run);

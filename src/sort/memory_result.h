@@ -44,6 +44,7 @@ key_reader_tid_row(const KeyReader *reader, RowWriter *writer, size_t i, TidRow 
 
 /* Methods of results in arrays. */
 extern bool result_keys_next(SortResult *result, bool forward, TupleTableSlot *slot);
+extern void result_rows_peek(SortResult *result, uint64 i, TupleTableSlot *slot);
 extern void result_keys_peek(SortResult *result, uint64 i, TupleTableSlot *slot);
 extern uint64 result_array_skip(SortResult *result, uint64 rows);
 extern void result_array_rewind(SortResult *result);

@@ -111,8 +111,8 @@ array_ahead(SortResult *result, bool *all)
 	return array->n - array->pos;
 }
 
-static void
-rows_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
+void
+result_rows_peek(SortResult *result, uint64 i, TupleTableSlot *slot)
 {
 	MemoryResult *memory = (MemoryResult *) result;
 	size_t		pos = memory->array.pos + i;
@@ -235,7 +235,7 @@ static const ResultMethods rows_methods = {
 	.restore = result_array_restore,
 	.skip = result_array_skip,
 	.ahead = array_ahead,
-	.peek = rows_peek,
+	.peek = result_rows_peek,
 	.take = rows_take
 };
 

@@ -15,12 +15,12 @@
 #include "executor/tuptable.h"
 #include "sort/distinct_test.h"
 #include "sort/key_reader.h"
-#include "sort/merge.h"
 #include "sort/run.h"
 #include "store/store.h"
 
 struct DeviceRows;
 struct KeyMerge;
+struct MergeState;
 struct SortEnv;
 
 /* Rows are prefetched in blocks of this many rows. */
@@ -38,7 +38,7 @@ typedef enum ResultKind
 	RESULT_ROWS,				/* MemoryResult */
 	RESULT_KEYS,				/* KeysResult */
 	RESULT_STREAM,				/* StreamResult */
-	RESULT_MERGE,				/* MergeResult with rows */
+	RESULT_MERGE,				/* Merge */
 	RESULT_PLAIN,				/* no fast path: RunResult, merges of keys */
 } ResultKind;
 
@@ -173,12 +173,13 @@ typedef struct StreamResult
 	struct DeviceRows *device_rows; /* NULL at the end */
 } StreamResult;
 
-/* The last merge of runs; can be read once, forward. */
-typedef struct MergeResult
+/* A merge of runs, whose array has the rows of a round; can be read once, forward. */
+typedef struct Merge
 {
-	SortResult	base;
-	Merge		merge;
-} MergeResult;
+	MemoryResult rows;			/* the arena is the buffers of the runs */
+	bool		sources;		/* some runs are not in the file (RunSource) */
+	struct MergeState *state;
+} Merge;
 
 /*
  * One run on disk; can be read in both directions.  Each row is followed by its padded
@@ -212,7 +213,7 @@ typedef union ResultSpace
 	MemoryResult memory;
 	KeysResult	keys;
 	StreamResult stream;
-	MergeResult merge;
+	Merge		merge;
 	RunResult	run;
 	KeyMergeResult key_merge;
 	KeyRunResult key_run;
@@ -228,6 +229,9 @@ extern void result_rows_prefetch(const MemoryResult *memory);
 /* Begins a result of n rows in the order of rids, which lie in the arena.  env may be NULL. */
 extern SortResult *result_rows_begin(MemoryResult *result, struct SortEnv *env, const Arena *arena,
 									 const uint32 *rids, size_t n);
+
+/* Puts the rows of the next round in order.  False at the end or if rows are lost. */
+extern bool merge_round(Merge *merge);
 
 /* rewind, mark and restore of results that can be read once: raises an error. */
 extern void result_once(SortResult *result);

@@ -80,9 +80,9 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 	}
 	if (kind == RESULT_MERGE)
 	{
-		Merge	   *merge = &((MergeResult *) result)->merge;
+		Merge	   *merge = (Merge *) result;
 
-		if (likely(merge->next < merge->n))
+		if (likely(merge->rows.array.pos < merge->rows.array.n))
 		{
 			row_to_slot(slot, merge_next(merge));
 			return true;

@@ -37,7 +37,6 @@
 #include "port/pg_bitutils.h"
 #include "sort/distinct.h"
 #include "sort/external_sort.h"
-#include "sort/merge.h"
 #include "sort/merge_rounds.h"
 #include "sort/merge_tree_next.h"
 #include "sort/row_page.h"
@@ -85,7 +84,7 @@ StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs
 typedef struct MergeRun
 {
 	MergeSource source;			/* of the merge tree */
-	MergeState *state;
+	struct MergeState *state;
 	RunReader	reader;
 	Size		end;			/* bytes of the window's rows */
 	bool		full;			/* the window needs no rows in this round */
@@ -96,7 +95,7 @@ typedef struct MergeRun
  * index in the window.  Its row id tells where it lies: the windows are addressed like an
  * arena that has a chunk for each run.
  */
-struct MergeState
+typedef struct MergeState
 {
 	MergeRounds rounds;			/* first, for compare_window_rows() */
 	KeyBuffer  *keybuf;
@@ -120,7 +119,7 @@ struct MergeState
 	Key128		last_key;
 	bool		keep_row;		/* last_row is kept */
 	KeptRow		last_row;		/* the row that was returned last */
-};
+} MergeState;
 
 /* How rows are read, by their average length. */
 typedef struct RowReads
@@ -241,6 +240,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	char	   *buf;
 
 	memset(merge, 0, sizeof(*merge));
+	merge->rows.array.base.env = env;
 	merge->state = state;
 	state->rounds.env = env;
 	state->rounds.layout = layout;
@@ -251,7 +251,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->shift = reads.shift;
 	state->id_bits = state->shift + (nruns == 1 ? 0 : 1 + pg_leftmost_one_pos32(nruns - 1));
 	state->runs = palloc0(nruns * sizeof(MergeRun));
-	state->windows = &merge->windows;
+	state->windows = &merge->rows.arena;
 	state->windows->base = palloc0((nruns + 1) * sizeof(char *));
 	state->windows->chunks_sorted = true;
 	state->page = palloc0(sizeof(RowPage));
@@ -662,24 +662,23 @@ create_tree(MergeState *state)
 	pfree(sources);
 }
 
-/* Finds the next row by the merge tree; returns the number of rows, 0 or 1. */
-static size_t
-next_tree_row(Merge *merge)
+/* Finds the next row by the merge tree; returns its row id, and sets *n to 1.  NULL, and 0: there is none. */
+static uint32 *
+next_tree_row(MergeState *state, size_t *n)
 {
-	MergeState *state = merge->state;
 	MinimalTuple row = merge_tree_next(state->tree);
 
-	merge->failed = state->failed;
 	state->rounds.env->report.dropped_in_merges += state->tree->dropped;
 	state->tree->dropped = 0;
-	if (merge->failed || row == NULL)
-		return 0;
+	*n = 0;
+	if (state->failed || row == NULL)
+		return NULL;
 
 	/* the arena's last chunk is the row */
+	*n = 1;
 	state->windows->base[state->rounds.nruns] = (char *) row;
 	state->tree_row = (uint32) state->rounds.nruns << ARENA_CHUNK_SHIFT;
-	merge->rids = &state->tree_row;
-	return 1;
+	return &state->tree_row;
 }
 
 /* ------------------------------------------------------------------------
@@ -687,29 +686,28 @@ next_tree_row(Merge *merge)
  * ------------------------------------------------------------------------
  */
 
-/* Puts the rows of a round in order; returns their row ids.  NULL: there are none. */
+/* Puts the rows of a round in order; returns their row ids, *n of them.  NULL: there are none, or a tree is created. */
 static uint32 *
-order_round(Merge *merge)
+order_round(MergeState *state, size_t *n)
 {
-	MergeState *state = merge->state;
 	uint32		first;
 
 	state->compared = 0;
-	merge->failed = merge->failed || !refill_windows(state);
-	merge->n = merge->failed ? 0 : rounds_choose(&state->rounds);
-	if (merge->n == 0)
+	state->failed = !refill_windows(state);
+	*n = state->failed ? 0 : rounds_choose(&state->rounds);
+	if (*n == 0)
 		return NULL;
 	/* the tree does not know the last row that was returned, nor that it has no duplicates */
-	if (state->compared > COMPARED_MAX * merge->n && !state->have_last)
+	if (state->compared > COMPARED_MAX * *n && !state->have_last)
 	{
 		create_tree(state);
 		return NULL;
 	}
 	if (state->rounds.sources > 1)
-		return sort_round(state, merge->n);
+		return sort_round(state, *n);
 	first = state->rounds.windows[state->rounds.source].first;
 	if (state->rounds.env->drop_duplicates)
-		mark_same_keys(state, NULL, first, merge->n);
+		mark_same_keys(state, NULL, first, *n);
 	return state->rids + first;
 }
 
@@ -718,23 +716,25 @@ merge_round(Merge *merge)
 {
 	MergeState *state = merge->state;
 	MemoryContext old = MemoryContextSwitchTo(state->rounds.cxt);
+	uint32	   *rids = NULL;
+	size_t		n = 0;
 
 	CHECK_FOR_INTERRUPTS();
-	merge->next = 0;
-	merge->n = 0;
-	while (state->tree == NULL && merge->n == 0)
+	while (state->tree == NULL && !state->failed && n == 0)
 	{
-		uint32	   *rids = order_round(merge);
-
+		rids = order_round(state, &n);
 		if (rids == NULL)
 			break;
-		merge->rids = rids;
 		if (state->rounds.env->drop_duplicates)
-			merge->n = drop_equal_neighbours(state, rids, merge->n);
+			n = drop_equal_neighbours(state, rids, n);
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (state->tree != NULL)
-		merge->n = next_tree_row(merge);
+		rids = next_tree_row(state, &n);
+	merge->rows.rids = rids;
+	merge->rows.array.pos = 0;
+	merge->rows.array.n = n;
+	merge->rows.array.base.failed = state->failed;
 	MemoryContextSwitchTo(old);
-	return merge->n > 0;
+	return n > 0;
 }
