@@ -279,19 +279,20 @@ batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int firs
 }
 
 void
-batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf *set)
+batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
 	Size		set_size = rid_set_bytes(batch->arena.next_rid);
+	BulkBuf		set = {0};
 	size_t		kept = 0;
 	uint32		passed = 0;
 	Arena		from;
 
 	Assert(n > 0);
-	bulk_reserve(owner, set, set_size, 0);
-	memset(set->ptr, 0, set_size);
+	bulk_reserve(owner, &set, set_size, 0);
+	memset(set.ptr, 0, set_size);
 	for (size_t i = 0; i < n; i++)
-		position_set_add(set->ptr, rids[i]);
+		position_set_add(set.ptr, rids[i]);
 
 	arena_compact_begin(&batch->arena, owner, &from);
 	keybuf_keep_begin(keybuf);
@@ -302,7 +303,7 @@ batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf
 		char	   *to;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!position_set_has(set->ptr, keybuf->rids[i]))
+		if (!position_set_has(set.ptr, keybuf->rids[i]))
 			continue;
 		row = (MinimalTuple) arena_at(&from, keybuf->rids[i]);
 		to = arena_alloc(&batch->arena, owner, MAXALIGN(row->t_len), &rid);
@@ -314,8 +315,7 @@ batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf
 	}
 	keybuf_keep_end(keybuf, kept);
 	arena_compact_end(&batch->arena, owner, &from);
-	if (set->mapped)
-		bulk_free(owner, set);
+	bulk_free(owner, &set);
 	Assert(kept == n);
 }
 

@@ -40,11 +40,8 @@ extern void batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys,
  */
 extern bool batch_economize(Batch *batch);
 
-/*
- * Keeps the n rows with these row ids, in their order in the arena, and drops all others.
- * set is working memory.
- */
-extern void batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf *set);
+/* Keeps the n rows with these row ids, in their order in the arena, and drops all others. */
+extern void batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n);
 
 /*
  * Makes room in the key buffer for further rows.  False if the limit is reached: the

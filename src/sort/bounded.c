@@ -141,7 +141,7 @@ cut(BoundedSink *sink)
 	Assert(batch->keybuf.n > sink->wanted);
 	order_batch(env, batch, ORDER_KEEP_KEYS | ORDER_PART, &sorted);
 	set_cutoff(sink, sorted.rids[sink->wanted - 1]);
-	batch_keep(batch, env->bulk, sorted.rids, sink->wanted, &sink->kept);
+	batch_keep(batch, env->bulk, sorted.rids, sink->wanted);
 	progress_phase(&env->progress, PROGRESS_INGEST);
 }
 
@@ -514,7 +514,6 @@ bounded_end(Sink *sink)
 	BoundedSink *bounded = (BoundedSink *) sink;
 
 	bulk_free(sink->env->bulk, &bounded->cutoff_row);
-	bulk_free(sink->env->bulk, &bounded->kept);
 }
 
 static const SinkMethods bounded_methods = {

@@ -115,10 +115,7 @@ extern double distinct_expected(const SortEnv *env, const KeyBuffer *keybuf, dou
 /* Does a sample of the buffered keys have many duplicates? */
 extern bool distinct_sample(const SortEnv *env, const KeyBuffer *keybuf);
 
-/*
- * Sorts the batch and keeps one of its equal rows each.  Returns the number of rows that
- * were dropped.  set is working memory.
- */
-extern size_t distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set);
+/* Sorts the batch and keeps one of its equal rows each.  Returns the number of rows that were dropped. */
+extern size_t distinct_batch(SortEnv *env, Batch *batch);
 
 #endif							/* GPUSORT_SORT_DISTINCT_H */

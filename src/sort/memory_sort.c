@@ -713,7 +713,7 @@ keep_keys(SortEnv *env, Batch *batch, const Sorted *sorted)
 }
 
 size_t
-distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set)
+distinct_batch(SortEnv *env, Batch *batch)
 {
 	size_t		n = batch->keybuf.n;
 	Sorted		sorted;
@@ -722,7 +722,7 @@ distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set)
 	if (sorted.n < n && env->spec.keys_only)
 		keep_keys(env, batch, &sorted);
 	else if (sorted.n < n)
-		batch_keep(batch, env->bulk, sorted.rids, sorted.n, set);
+		batch_keep(batch, env->bulk, sorted.rids, sorted.n);
 	progress_phase(&env->progress, PROGRESS_INGEST);
 	return n - sorted.n;
 }

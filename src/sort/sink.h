@@ -103,7 +103,6 @@ typedef struct BoundedSink
 	bool		cutoff_compared[KEY_MAX_COLUMNS];
 	BulkBuf		cutoff_row;		/* the row, unless its keys suffice */
 	Datum		cutoff_value;	/* its value in the first column */
-	BulkBuf		kept;			/* working memory of batch_keep() */
 	pg_atomic_uint64 *shared_cutoff;	/* least of all participants */
 } BoundedSink;
 

@@ -98,7 +98,6 @@ typedef struct SorterData
 	Sink	   *sink;			/* takes rows: &host, &bounded or offloading */
 	Sink		host;
 	BoundedSink bounded;
-	BulkBuf		kept;			/* working memory of distinct_batch() */
 	bool		rows_may_move;	/* to a device, when a batch is full */
 	ReturnedRows returned;		/* rows returned before the failure */
 	Runs		runs;
@@ -469,7 +468,7 @@ drop_duplicates(SorterData *sorter)
 	size_t		n = batch->keybuf.n;
 	bool		more = batch->limit < limit;
 
-	if (distinct_sample(env, &batch->keybuf) && distinct_batch(env, batch, &sorter->kept) >= (n + 1) / 2 &&
+	if (distinct_sample(env, &batch->keybuf) && distinct_batch(env, batch) >= (n + 1) / 2 &&
 		batch_taken(batch) <= limit - limit / MEMORY_PARTS)
 	{
 		change_state(sorter, EVENT_MANY_DUPLICATES);
@@ -711,7 +710,6 @@ sorter_end(Sorter *base)
 		bulk_free(env->bulk, &env->recs);
 	if (env->scratch.mapped)
 		bulk_free(env->bulk, &env->scratch);
-	bulk_free(env->bulk, &sorter->kept);
 	progress_end(&env->progress);
 	change_state(sorter, EVENT_ENDED);
 }
