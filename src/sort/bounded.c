@@ -202,17 +202,6 @@ compare_cutoff(const BoundedSink *sink, TupleTableSlot *slot, const PageKeys *pa
 	return sink->early_cutoff ? -1 : 1;
 }
 
-/* Are there so many rows that unwanted ones are dropped? */
-static inline bool
-has_many(const BoundedSink *sink)
-{
-	const Batch *batch = sink->base.batch;
-	size_t		bound = sink->wanted;
-
-	return bound > 0 && (batch->keybuf.n >= trigger(sink) ||
-						 (batch->keybuf.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES));
-}
-
 /* Memory is full: drops unwanted rows.  False if that frees too little. */
 static pg_noinline bool
 cut_to_make_room(BoundedSink *sink)
@@ -228,19 +217,17 @@ cut_to_make_room(BoundedSink *sink)
 		keybuf->capacity - keybuf->n > keybuf->n / MEMORY_PARTS;
 }
 
-/* Is there memory for another row? */
+/* Another row comes: drops unwanted rows if there are many more than wanted.  Is there memory for the row? */
 static inline bool
-has_memory(BoundedSink *sink)
+has_room(BoundedSink *sink)
 {
-	return likely(batch_taken(sink->base.batch) <= sink->base.batch->limit) || cut_to_make_room(sink);
-}
+	const Batch *batch = sink->base.batch;
+	size_t		n = batch->keybuf.n;
 
-/* Drops unwanted rows if there are many more than wanted and another row comes. */
-static inline void
-cut_if_many(BoundedSink *sink)
-{
-	if (unlikely(has_many(sink)))
+	if (unlikely(sink->wanted > 0 &&
+				 (n >= trigger(sink) || (n >= 2 * sink->wanted && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES))))
 		cut(sink);
+	return likely(batch_taken(batch) <= batch->limit) || cut_to_make_room(sink);
 }
 
 bool
@@ -280,8 +267,7 @@ put_compared(BoundedSink *sink, TupleTableSlot *slot, int cmp)
 		if (cmp > 0 || (cmp == 0 && !sink->early_cutoff))
 			return SINK_TAKEN;
 	}
-	cut_if_many(sink);
-	if (!has_memory(sink))
+	if (!has_room(sink))
 		return SINK_FULL;
 	if (unlikely(!batch_put_row(batch, &env->keys, env->writer, slot)) &&
 		!(cut_to_make_room(sink) && batch_put_row(batch, &env->keys, env->writer, slot)))
@@ -316,8 +302,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPointers where)
 		slot_getsomeattrs(slot, batch->keybuf.last_att);
 		return put_compared(sink, slot, cmp);
 	}
-	cut_if_many(sink);
-	if (!has_memory(sink))
+	if (!has_room(sink))
 		return SINK_FULL;
 	if (unlikely(!batch_put_page_row(batch, &sink->base.env->keys, page, i, where)) &&
 		!(cut_to_make_room(sink) && batch_put_page_row(batch, &sink->base.env->keys, page, i, where)))

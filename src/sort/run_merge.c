@@ -113,7 +113,6 @@ typedef struct MergeState
 	/* of a sort with distinct columns */
 	DistinctTest test;
 	uint64	   *same;			/* set of positions, see mark_same_keys() */
-	bool		compare;		/* rows of the set must be compared */
 	bool		have_last;		/* a row was returned */
 	bool		have_last_key;	/* last_key is its key */
 	Key128		last_key;
@@ -460,7 +459,6 @@ mark_same_keys(MergeState *state, const uint64 *records, uint32 first, size_t n)
 			position_set_add(state->same, i);
 		prev = key;
 	}
-	state->compare = !state->test.exact;
 	if (state->have_last && !state->have_last_key)
 		position_set_add(state->same, 0);
 	state->last_key = prev;
@@ -483,7 +481,6 @@ mark_same_records(MergeState *state, const uint64 *records, size_t n)
 		if ((records[i] ^ records[i - 1]) >> state->id_bits == 0)
 			position_set_add(state->same, i);
 	}
-	state->compare = true;
 	position_set_add(state->same, 0);
 	state->have_last_key = false;
 }
@@ -497,7 +494,8 @@ drop_equal_neighbours(MergeState *state, uint32 *rids, size_t n)
 		(!state->keep_row ||
 		 tiebreak_equal(env->tiebreak, env->spec.distinct, (MinimalTuple) state->last_row.row,
 						(MinimalTuple) arena_at(state->windows, rids[0])));
-	size_t		kept = distinct_rids(env, state->windows, rids, n, state->same, !state->compare);
+	size_t		kept = distinct_rids(env, state->windows, rids, n, state->same,
+										  state->have_last_key && state->test.exact);
 
 	if (first)
 		memmove(rids, rids + 1, --kept * sizeof(uint32));
