@@ -19,7 +19,6 @@
 #include "settings.h"
 #include "sort/batch.h"
 #include "sort/distinct.h"
-#include "sort/sink.h"
 #include "sort/sort_env.h"
 
 /* A batch that economizes grows until less than 1/LAST_PARTS of its memory is free. */
@@ -383,31 +382,4 @@ keybuf_stored_rows(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slo
 		keybuf_stored_page(keybuf, keys, slot, page, (MinimalTuple) rows);
 		rows = page->n > 0 ? next : rows + MAXALIGN(((MinimalTuple) rows)->t_len);
 	}
-}
-
-/* ------------------------------------------------------------------------
- * What the sinks that use a batch have in common
- * ------------------------------------------------------------------------
- */
-void
-sink_batch_spilled(Sink *sink)
-{
-	SortEnv    *env = sink->env;
-	Batch	   *batch = sink->batch;
-	Size		kept = env->recs.size + env->scratch.size;
-
-	/*
-	 * malloc() would return these to the kernel, and each batch would fault
-	 * on their pages again; a process keeps regions anyway.  An empty batch
-	 * must have room for a row.
-	 */
-	if (env->recs.mapped || env->scratch.mapped || kept > batch->keybuf.n * batch->sort_cost ||
-		batch->keybuf.bytes + kept >= batch->limit)
-	{
-		bulk_free(env->bulk, &env->recs);
-		bulk_free(env->bulk, &env->scratch);
-		kept = 0;
-	}
-	batch->kept = kept;
-	batch_reset(batch, env->bulk);
 }

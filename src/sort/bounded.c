@@ -487,12 +487,6 @@ bounded_spill(Sink *sink, Runs *runs)
 	return SINK_TAKEN;
 }
 
-static SortResult *
-bounded_finish(Sink *sink, ResultSpace *space)
-{
-	return order_result(sink->env, sink->batch, space);
-}
-
 static void
 bounded_end(Sink *sink)
 {
@@ -505,7 +499,7 @@ static const SinkMethods bounded_methods = {
 	.put_slot = bounded_put_slot,
 	.put_page = bounded_put_page,
 	.spill = bounded_spill,
-	.finish = bounded_finish,
+	.finish = sink_batch_finish,
 	.end = bounded_end
 };
 

@@ -62,6 +62,29 @@ host_put_page(Sink *sink, RowPage *page, int *done)
 	return SINK_TAKEN;
 }
 
+void
+sink_batch_spilled(Sink *sink)
+{
+	SortEnv    *env = sink->env;
+	Batch	   *batch = sink->batch;
+	Size		kept = env->recs.size + env->scratch.size;
+
+	/*
+	 * malloc() would return these to the kernel, and each batch would fault
+	 * on their pages again; a process keeps regions anyway.  An empty batch
+	 * must have room for a row.
+	 */
+	if (env->recs.mapped || env->scratch.mapped || kept > batch->keybuf.n * batch->sort_cost ||
+		batch->keybuf.bytes + kept >= batch->limit)
+	{
+		bulk_free(env->bulk, &env->recs);
+		bulk_free(env->bulk, &env->scratch);
+		kept = 0;
+	}
+	batch->kept = kept;
+	batch_reset(batch, env->bulk);
+}
+
 static SinkAnswer
 host_spill(Sink *sink, Runs *runs)
 {
@@ -73,24 +96,40 @@ host_spill(Sink *sink, Runs *runs)
 	return SINK_TAKEN;
 }
 
-static SortResult *
-host_finish(Sink *sink, ResultSpace *space)
+SortResult *
+sink_batch_finish(Sink *sink, ResultSpace *space)
 {
-	return order_result(sink->env, sink->batch, space);
+	SortEnv    *env = sink->env;
+	Batch	   *batch = sink->batch;
+	Sorted		sorted;
+	SortResult *result;
+
+	order_batch(env, batch, env->spec.compares ? ORDER_COMPARE : ORDER_PLAIN, &sorted);
+	if (env->bound > 0)
+		sorted.n = Min(sorted.n, env->bound);
+	result = env->spec.keys_only ?
+		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
+		result_rows_begin(&space->memory, env, &batch->arena, sorted.rids, sorted.n);
+	result->duplicates = sorted.duplicates;
+	if (!env->spec.keys_only)
+		space->memory.equal = sorted.equal;
+	batch_free_keys(batch, env->bulk);
+	tiebreak_release(env->tiebreak);
+	return result;
 }
 
 static const SinkMethods host_methods = {
 	.put_slot = host_put_slot,
 	.put_page = host_put_page,
 	.spill = host_spill,
-	.finish = host_finish
+	.finish = sink_batch_finish
 };
 
 static const SinkMethods host_keys_methods = {
 	.put_slot = host_put_slot_key,
 	.put_page = host_put_page,
 	.spill = host_spill,
-	.finish = host_finish
+	.finish = sink_batch_finish
 };
 
 void

@@ -666,26 +666,6 @@ order_batch(SortEnv *env, Batch *batch, int flags, Sorted *sorted)
 	}
 }
 
-SortResult *
-order_result(SortEnv *env, Batch *batch, ResultSpace *space)
-{
-	Sorted		sorted;
-	SortResult *result;
-
-	order_batch(env, batch, env->spec.compares ? ORDER_COMPARE : ORDER_PLAIN, &sorted);
-	if (env->bound > 0)
-		sorted.n = Min(sorted.n, env->bound);
-	result = env->spec.keys_only ?
-		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
-		result_rows_begin(&space->memory, env, &batch->arena, sorted.rids, sorted.n);
-	result->duplicates = sorted.duplicates;
-	if (!env->spec.keys_only)
-		space->memory.equal = sorted.equal;
-	batch_free_keys(batch, env->bulk);
-	tiebreak_release(env->tiebreak);
-	return result;
-}
-
 /* Buffers sorted keys again, which have no rows. */
 static void
 keep_keys(SortEnv *env, Batch *batch, const Sorted *sorted)

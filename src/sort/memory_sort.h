@@ -51,7 +51,4 @@ typedef enum OrderFlags
 /* Sorts the rows of the batch. */
 extern void order_batch(SortEnv *env, Batch *batch, int flags, Sorted *sorted);
 
-/* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
-extern SortResult *order_result(SortEnv *env, Batch *batch, ResultSpace *space);
-
 #endif							/* GPUSORT_SORT_MEMORY_SORT_H */

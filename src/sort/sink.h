@@ -73,8 +73,9 @@ struct Sink
 	Batch	   *batch;
 };
 
-/* Resets the batch after it was written as a run. */
+/* Sinks that use the batch: it was written as a run and is reset; SinkMethods.finish. */
 extern void sink_batch_spilled(Sink *sink);
+extern SortResult *sink_batch_finish(Sink *sink, ResultSpace *space);
 
 /* A sink that keeps rows, or keys without rows, in the batch. */
 extern void sink_host_init(Sink *sink, SortEnv *env, Batch *batch);
