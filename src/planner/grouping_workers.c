@@ -19,8 +19,9 @@
 #define MARGIN_CACHED	0.3
 
 /*
- * Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows, if the
- * number of groups is known, and a partial group must have at most this number of rows on average.
+ * Groups of all rows in the leader must take at most this share of the time of partial groups of sorted rows that the
+ * leader combines, if the number of groups is known, and a partial group must have at most this number of rows on
+ * average.
  */
 #define LEADER_MOST		0.8
 #define LEADER_ROWS		10
@@ -238,7 +239,8 @@ typedef struct GroupTimes
 {
 	PartialGroups partial;		/* of sorted rows */
 	/* predicted times, with reading the input */
-	double		partial_us;		/* of these partial groups, combined */
+	double		gathered_us;	/* of these partial groups, combined in the leader */
+	double		combined_us;	/* the same as the plan combines them */
 	double		theirs_us;		/* of PostgreSQL's plan */
 	double		theirs_own_us;	/* without reading the input */
 	double		leader_us;		/* of our sort, whose rows the leader groups */
@@ -280,7 +282,8 @@ compare_with_leader(const Grouping *grouping, const GroupPathExtraData *extra, c
 	times->group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs) + transitions_us;
 	times->leader_own_us = sort->own_us + times->group_us;
 	times->leader_us = sort->input_us + times->leader_own_us;
-	times->partial_us = input_us + sorted_us + workers_us + combining_us(partial);
+	times->gathered_us = input_us + sorted_us + workers_us + gathered_us(partial);
+	times->combined_us = times->gathered_us - gathered_us(partial) + combining_us(partial);
 	times->theirs_own_us = workers_us + gathered_us(partial) +
 		(theirs->hashed ? hash_in_workers_us(facts, theirs->input, &extra->agg_partial_costs) : sorted_us);
 	times->theirs_us = input_us + times->theirs_own_us;
@@ -292,8 +295,8 @@ compare_with_leader(const Grouping *grouping, const GroupPathExtraData *extra, c
  * values may have to be serialized.
  *
  * The number of groups hardly matters to the leader's groups of sorted rows, but much to all others.  So these must be
- * faster than partial groups of sorted rows in the mean of both numbers, faster than PostgreSQL's plan by the margin
- * for the greater one, and not slower for the least.  False if they are not.
+ * faster than partial groups of sorted rows, also divided ones, in the mean of both numbers, faster than PostgreSQL's
+ * plan by the margin for the greater one, and not slower for the least.  False if they are not.
  */
 static bool
 offer_groups_in_leader(const Grouping *grouping, const GroupPathExtraData *extra, const WorkerGroups *theirs,
@@ -314,11 +317,12 @@ offer_groups_in_leader(const Grouping *grouping, const GroupPathExtraData *extra
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: GROUP BY: %.1f to %.1f ms in the leader, %.1f to %.1f ms with partial groups "
 							 "in %d workers, %.1f to %.1f ms by PostgreSQL's plan",
-							 least->leader_us / 1000, most->leader_us / 1000, least->partial_us / 1000,
-							 most->partial_us / 1000, theirs->input->parallel_workers, least->theirs_us / 1000,
+							 least->leader_us / 1000, most->leader_us / 1000, least->combined_us / 1000,
+							 most->combined_us / 1000, theirs->input->parallel_workers, least->theirs_us / 1000,
 							 most->theirs_us / 1000)));
 	if (!is_share_of(least->leader_us, most->leader_us, expected.groups > facts.groups ? 1 : LEADER_MOST,
-					 least->partial_us, most->partial_us) ||
+					 least->gathered_us, most->gathered_us) ||
+		!is_share_of(least->leader_us, most->leader_us, 1, least->combined_us, most->combined_us) ||
 		least->leader_us >= least->theirs_us ||
 		sort.input_us + in_leader.margin * most->leader_own_us >= most->theirs_us)
 		return false;
