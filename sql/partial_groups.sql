@@ -164,8 +164,11 @@ SELECT q, who_combines(q), result FROM unnest(ARRAY['SELECT few, count(*), sum(k
 	'SELECT few, sum(d) FROM parts_many GROUP BY few', 'SELECT few, max(few) FROM parts_many GROUP BY few']) q,
 	LATERAL check_sort(q || ' ORDER BY 1') r;
 RESET work_mem;
--- one process and other rows than those of a scan: random reads of a hash table beyond the caches
 SET max_parallel_workers_per_gather = 0;
+-- groups by several columns, of which there may be many more than one column has values
+SELECT who_combines(q), result FROM unnest(ARRAY['SELECT k, number % 1000, d, count(*), sum(d::float8), max(s),
+	min(many) FROM parts_many GROUP BY 1, 2, 3']) q, LATERAL check_sort(q || ' ORDER BY 1, 2, 3') r;
+-- other rows than those of a scan: random reads of a hash table beyond the caches
 SET work_mem = '256MB';
 SELECT q, who_combines(q) FROM unnest(ARRAY['SELECT many, sum(k), sum(d) FROM (SELECT * FROM parts_many OFFSET 0) x
 	GROUP BY many']) q;

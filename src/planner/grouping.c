@@ -191,6 +191,7 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 	SortOffer	sort = {.groups = aggregates ? 0 : grouping->groups};
 	GroupFacts	facts;
 	double		group_us = 0;
+	double		most_us;
 	const Path *theirs;
 	Peer		peer;
 	bool		index;
@@ -216,6 +217,10 @@ offer_group(Grouping *grouping, const GroupPathExtraData *extra)
 		group_us = grouping_us(facts, facts.rows, facts.groups, &grouping->costs);
 		if (!index && offer_partial_groups(grouping, extra, facts, group_us, &sort, peer))
 			return;
+		/* with many more groups a hash table takes much longer, and sorted rows hardly do */
+		most_us = grouping_us(facts, facts.rows, grouping->possible_groups, &grouping->costs);
+		if (!index && sort_is_faster_in_mean(grouping, &sort, group_us, most_us, &peer))
+			grouping->margin = 1;
 	}
 	if (index || sort_is_faster(grouping, &sort, group_us, &peer))
 		add_sorted_groups(grouping, having, &sort, group_us, &peer);

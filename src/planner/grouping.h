@@ -92,6 +92,13 @@ extern bool is_faster(const Grouping *grouping, double our_input_us, double own_
  */
 extern bool sort_is_faster(const Grouping *grouping, const SortOffer *sort, double group_us, Peer *peer);
 
+/*
+ * If the possible number of groups is greater than the least one: is our sort faster by the margin in the geometric
+ * mean of both?  most_group_us: group_us for the possible number.
+ */
+extern bool sort_is_faster_in_mean(const Grouping *grouping, const SortOffer *sort, double group_us,
+								   double most_group_us, const Peer *peer);
+
 /* Finds our sort below the grouping, if it is faster than the peer. */
 extern bool find_faster_sort(const Grouping *grouping, SortOffer *sort, double group_us, Peer *peer);
 

@@ -333,6 +333,22 @@ is_faster(const Grouping *grouping, double our_input_us, double own_us, double t
 }
 
 bool
+sort_is_faster_in_mean(const Grouping *grouping, const SortOffer *sort, double group_us, double most_group_us,
+					   const Peer *peer)
+{
+	Grouping	most = *grouping;
+	Peer		most_peer;
+	double		input_us = us_of_cost(grouping->input->total_cost);
+	double		ours = sort->input_us + grouping->margin * (sort->own_us + group_us);
+	double		most_ours = sort->input_us + grouping->margin * (sort->own_us + most_group_us);
+
+	most.groups = grouping->possible_groups;
+	most.quiet = sort->time.needs_disk;
+	return most.groups > grouping->groups && !peer->sort && find_peer(&most, &most_peer) &&
+		ours * most_ours < (input_us + peer->us) * (input_us + most_peer.us);
+}
+
+bool
 sort_is_faster(const Grouping *grouping, const SortOffer *sort, double group_us, Peer *peer)
 {
 	/* PostgreSQL's Sort is replaced where it is */
