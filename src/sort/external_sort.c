@@ -31,8 +31,8 @@
 /* Further runs are coded if that saves 1/CODED_SAVING of the first one. */
 #define CODED_SAVING	8
 
-/* Rows that are written at a time, a divisor of ROWS_PER_INTERRUPT_CHECK. */
-#define ROWS_AT_ONCE	64
+/* Rows that are coded at a time, a divisor of ROWS_PER_INTERRUPT_CHECK. */
+#define CODED_ROWS		64
 
 /* The padding of a MinimalTuple, with the ignored bytes of a row (kernel/row_delta.h). */
 #define PADDING_BYTES	(((UINT64CONST(1) << MINIMAL_TUPLE_PADDING) - 1) << offsetof(MinimalTupleData, mt_padding))
@@ -156,18 +156,19 @@ runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
 	MemoryContextSwitchTo(old);
 }
 
+/* Writes rows to a coded run. */
 static void
-write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
+write_coded_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
 {
 	int			row_bytes = result_row_bytes(arena, sorted->n);
-	const char *rows[ROWS_AT_ONCE];
+	const char *rows[CODED_ROWS];
 
-	StaticAssertStmt(ROWS_PER_INTERRUPT_CHECK % ROWS_AT_ONCE == 0, "interrupts are not checked");
-	for (size_t i = 0; i < sorted->n; i += ROWS_AT_ONCE)
+	StaticAssertStmt(ROWS_PER_INTERRUPT_CHECK % CODED_ROWS == 0, "interrupts are not checked");
+	for (size_t i = 0; i < sorted->n; i += CODED_ROWS)
 	{
 		const uint32 *rids = sorted->rids + i;
-		size_t		n = Min(ROWS_AT_ONCE, sorted->n - i);
-		size_t		ahead = Min(n + ROWS_AT_ONCE, sorted->n - i);
+		size_t		n = Min(CODED_ROWS, sorted->n - i);
+		size_t		ahead = Min(n + CODED_ROWS, sorted->n - i);
 
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
 			runs_pause(runs, i);
@@ -175,7 +176,27 @@ write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sort
 			row_prefetch(arena_at(arena, rids[k]), row_bytes);
 		for (size_t k = 0; k < n; k++)
 			rows[k] = arena_at(arena, rids[k]);
-		run_writer_rows(writer, rows, n);
+		run_writer_coded_rows(writer, rows, n);
+	}
+}
+
+static void
+write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
+{
+	int			row_bytes = result_row_bytes(arena, sorted->n);
+
+	if (writer->coded)
+	{
+		write_coded_rows(runs, writer, arena, sorted);
+		return;
+	}
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		if (i + RESULT_PREFETCH < sorted->n)
+			row_prefetch(arena_at(arena, sorted->rids[i + RESULT_PREFETCH]), row_bytes);
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			runs_pause(runs, i);
+		run_writer_row(writer, (MinimalTuple) arena_at(arena, sorted->rids[i]));
 	}
 }
 
@@ -333,7 +354,7 @@ merge_keys_into_run(Runs *runs, SpillRun **some, int n, bool flat)
 		if (flat)
 		{
 			run_writer_bytes(&writer, recs, count * sort_rec_size(format));
-			writer.run->rows += count;
+			writer.rows += count;
 		}
 		else
 			key_run_writer_put(&keys, recs, count);

@@ -34,8 +34,12 @@ open_writer(RunWriter *writer, SpillFile *file, SpillRun *run)
 {
 	writer->file = file;
 	writer->run = run;
+	writer->coded = run->coded;
 	writer->buf = palloc(file->write + RUN_BLOCK_ROOM);
 	writer->used = 0;
+	writer->rows = run->rows;
+	writer->row_bytes = run->row_bytes;
+	writer->longest = run->longest;
 }
 
 void
@@ -90,13 +94,20 @@ run_writer_bytes(RunWriter *writer, const void *data, Size size)
 	}
 }
 
-/* Writes n rows to a coded run. */
-static void
-write_coded_rows(RunWriter *writer, const char *const *rows, size_t n)
+void
+run_writer_coded_rows(RunWriter *writer, const char *const *rows, size_t n)
 {
 	SpillFile  *file = writer->file;
 	const DeltaOps *delta = delta_ops();
 
+	for (size_t i = 0; i < n; i++)
+	{
+		Size		size = MAXALIGN(((const MinimalTupleData *) rows[i])->t_len);
+
+		writer->row_bytes += size;
+		writer->longest = Max(writer->longest, size);
+	}
+	writer->rows += n;
 	while (n > 0)
 	{
 		char	   *to = writer->buf + writer->used;
@@ -115,33 +126,6 @@ write_coded_rows(RunWriter *writer, const char *const *rows, size_t n)
 	}
 }
 
-void
-run_writer_rows(RunWriter *writer, const char *const *rows, size_t n)
-{
-	SpillRun   *run = writer->run;
-
-	for (size_t i = 0; i < n; i++)
-	{
-		Size		size = MAXALIGN(((const MinimalTupleData *) rows[i])->t_len);
-
-		run->row_bytes += size;
-		run->longest = Max(run->longest, size);
-		if (!run->coded)
-			run_writer_bytes(writer, rows[i], size);
-	}
-	run->rows += n;
-	if (run->coded)
-		write_coded_rows(writer, rows, n);
-}
-
-void
-run_writer_row(RunWriter *writer, MinimalTuple row)
-{
-	const char *bytes = (const char *) row;
-
-	run_writer_rows(writer, &bytes, 1);
-}
-
 char *
 run_writer_room(RunWriter *writer)
 {
@@ -154,7 +138,7 @@ run_writer_block(RunWriter *writer, const char *end, size_t rows)
 {
 	writer->used = end - writer->buf;
 	Assert(writer->used <= writer->file->write + RUN_BLOCK_ROOM);
-	writer->run->rows += rows;
+	writer->rows += rows;
 	write_full_buffer(writer);
 }
 
@@ -165,6 +149,9 @@ run_writer_close(RunWriter *writer)
 	if (writer->used > 0)
 		spill_write(writer->file, writer->run, writer->buf, writer->used);
 	pfree(writer->buf);
+	writer->run->rows = writer->rows;
+	writer->run->row_bytes = writer->row_bytes;
+	writer->run->longest = writer->longest;
 	return writer->run;
 }
 

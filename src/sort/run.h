@@ -110,6 +110,10 @@ typedef struct RunWriter
 	SpillRun   *run;
 	char	   *buf;
 	Size		used;			/* bytes in buf */
+	uint64		rows;			/* rows of the run so far */
+	uint64		row_bytes;		/* bytes of these rows, not coded */
+	Size		longest;		/* bytes of the longest row so far */
+	bool		coded;
 } RunWriter;
 
 extern void run_writer_open(RunWriter *writer, SpillFile *file, bool coded);
@@ -120,9 +124,8 @@ extern void run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run)
 /* Writes bytes to a run that is not coded. */
 extern void run_writer_bytes(RunWriter *writer, const void *data, Size size);
 
-/* Write n rows, or one. */
-extern void run_writer_rows(RunWriter *writer, const char *const *rows, size_t n);
-extern void run_writer_row(RunWriter *writer, MinimalTuple row);
+/* Writes n rows to a coded run. */
+extern void run_writer_coded_rows(RunWriter *writer, const char *const *rows, size_t n);
 
 /* Room for a block that the caller writes in place: this number of bytes. */
 #define RUN_BLOCK_ROOM		1088

@@ -11,6 +11,7 @@
 #include "sort/memory_result.h"
 #include "sort/memory_sort.h"
 #include "sort/offload.h"
+#include "sort/run_write.h"
 #include "sort/sink.h"
 #include "sort/sort.h"
 #include "sort/sort_env.h"
