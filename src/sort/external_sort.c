@@ -185,7 +185,7 @@ write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sort
 {
 	int			row_bytes = result_row_bytes(arena, sorted->n);
 
-	if (writer->coded)
+	if (writer->run->coded)
 	{
 		write_coded_rows(runs, writer, arena, sorted);
 		return;
@@ -354,7 +354,7 @@ merge_keys_into_run(Runs *runs, SpillRun **some, int n, bool flat)
 		if (flat)
 		{
 			run_writer_bytes(&writer, recs, count * sort_rec_size(format));
-			writer.rows += count;
+			writer.run->rows += count;
 		}
 		else
 			key_run_writer_put(&keys, recs, count);

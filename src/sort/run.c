@@ -34,12 +34,8 @@ open_writer(RunWriter *writer, SpillFile *file, SpillRun *run)
 {
 	writer->file = file;
 	writer->run = run;
-	writer->coded = run->coded;
 	writer->buf = palloc(file->write + RUN_BLOCK_ROOM);
 	writer->used = 0;
-	writer->rows = run->rows;
-	writer->row_bytes = run->row_bytes;
-	writer->longest = run->longest;
 }
 
 void
@@ -98,16 +94,17 @@ void
 run_writer_coded_rows(RunWriter *writer, const char *const *rows, size_t n)
 {
 	SpillFile  *file = writer->file;
+	SpillRun   *run = writer->run;
 	const DeltaOps *delta = delta_ops();
 
 	for (size_t i = 0; i < n; i++)
 	{
 		Size		size = MAXALIGN(((const MinimalTupleData *) rows[i])->t_len);
 
-		writer->row_bytes += size;
-		writer->longest = Max(writer->longest, size);
+		run->row_bytes += size;
+		run->longest = Max(run->longest, size);
 	}
-	writer->rows += n;
+	run->rows += n;
 	while (n > 0)
 	{
 		char	   *to = writer->buf + writer->used;
@@ -138,7 +135,7 @@ run_writer_block(RunWriter *writer, const char *end, size_t rows)
 {
 	writer->used = end - writer->buf;
 	Assert(writer->used <= writer->file->write + RUN_BLOCK_ROOM);
-	writer->rows += rows;
+	writer->run->rows += rows;
 	write_full_buffer(writer);
 }
 
@@ -149,9 +146,6 @@ run_writer_close(RunWriter *writer)
 	if (writer->used > 0)
 		spill_write(writer->file, writer->run, writer->buf, writer->used);
 	pfree(writer->buf);
-	writer->run->rows = writer->rows;
-	writer->run->row_bytes = writer->row_bytes;
-	writer->run->longest = writer->longest;
 	return writer->run;
 }
 

@@ -110,10 +110,6 @@ typedef struct RunWriter
 	SpillRun   *run;
 	char	   *buf;
 	Size		used;			/* bytes in buf */
-	uint64		rows;			/* rows of the run so far */
-	uint64		row_bytes;		/* bytes of these rows, not coded */
-	Size		longest;		/* bytes of the longest row so far */
-	bool		coded;
 } RunWriter;
 
 extern void run_writer_open(RunWriter *writer, SpillFile *file, bool coded);

@@ -13,18 +13,19 @@
 static inline void
 run_writer_row(RunWriter *writer, MinimalTuple row)
 {
+	SpillRun   *run = writer->run;
 	Size		size = MAXALIGN(row->t_len);
 
-	if (writer->coded)
+	if (run->coded)
 	{
 		const char *coded = (const char *) row;
 
 		run_writer_coded_rows(writer, &coded, 1);
 		return;
 	}
-	writer->rows++;
-	writer->row_bytes += size;
-	writer->longest = Max(writer->longest, size);
+	run->rows++;
+	run->row_bytes += size;
+	run->longest = Max(run->longest, size);
 	if (likely(size < writer->file->write - writer->used))
 	{
 		memcpy(writer->buf + writer->used, row, size);
