@@ -489,30 +489,19 @@ economize(SorterData *sorter)
 		device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE && batch_economize(&sorter->batch);
 }
 
-/* A device is full: the next rows go to another part of the sort on a device, or to the host. */
+/* The sink did not take a row: makes room, or the sort has failed. */
 static void
-next_part(SorterData *sorter)
-{
-	switch (sorter->sink->methods->next_part(sorter->sink, &sorter->runs))
-	{
-		case SINK_TAKEN:
-			break;
-		case SINK_FULL:
-			drain_to_host(sorter);
-			break;
-		case SINK_FAILED:
-			change_state(sorter, EVENT_FAILED);
-	}
-}
-
-/* Makes room after the sink did not take a row. */
-static void
-make_sink_room(SorterData *sorter)
+make_sink_room(SorterData *sorter, SinkAnswer answer)
 {
 	SortEnv    *env = &sorter->env;
 	instr_time	start;
 	instr_time	end;
 
+	if (answer == SINK_FAILED)
+	{
+		change_state(sorter, EVENT_FAILED);
+		return;
+	}
 	CHECK_FOR_INTERRUPTS();
 	if ((sorter->state == SORTER_OFFER_ROWS || sorter->state == SORTER_MEMORY) &&
 		(offer_rows(sorter) || economize(sorter)))
@@ -527,7 +516,12 @@ make_sink_room(SorterData *sorter)
 				spill_batch(sorter);
 			break;
 		case SORTER_DEVICE:
-			next_part(sorter);
+			/* the next rows go to another part of the sort on a device, or to the host */
+			answer = sorter->sink->methods->next_part(sorter->sink, &sorter->runs);
+			if (answer == SINK_FULL)
+				drain_to_host(sorter);
+			else if (answer == SINK_FAILED)
+				change_state(sorter, EVENT_FAILED);
 			break;
 		default:
 			spill_batch(sorter);
@@ -550,10 +544,7 @@ sorter_put(Sorter *base, TupleTableSlot *slot)
 	sorter->env.progress.now->rows_in++;
 	while (unlikely((answer = sorter->sink->methods->put_slot(sorter->sink, slot)) != SINK_TAKEN))
 	{
-		if (answer == SINK_FAILED)
-			change_state(sorter, EVENT_FAILED);
-		else
-			make_sink_room(sorter);
+		make_sink_room(sorter, answer);
 		if (sorter->state == SORTER_FAILED)
 			return false;
 	}
@@ -605,10 +596,7 @@ sorter_put_page(Sorter *base, RowPage *page)
 		sorter->env.progress.now->rows_in += done - before;
 		if (likely(answer == SINK_TAKEN))
 			return true;
-		if (answer == SINK_FAILED)
-			change_state(sorter, EVENT_FAILED);
-		else
-			make_sink_room(sorter);
+		make_sink_room(sorter, answer);
 	}
 	return false;
 }
