@@ -163,15 +163,17 @@ result_run_begin(RunResult *result, Runs *runs, SpillRun *run)
  */
 
 /* Begins a result of merged keys. */
-static void
-read_merged_keys(KeysResult *keys, Runs *runs)
+static SortResult *
+merged_keys_begin(KeysResult *keys, Runs *runs, const ResultMethods *methods)
 {
 	Sorted		sorted = {
 		.format = merged_key_format(&runs->layout),
 		.layout = runs->layout
 	};
+	SortResult *result = result_keys_begin(keys, runs->env, runs->keybuf, &sorted);
 
-	(void) result_keys_begin(keys, runs->env, runs->keybuf, &sorted);
+	result->methods = methods;
+	return result;
 }
 
 static bool
@@ -212,11 +214,8 @@ static const ResultMethods key_merge_methods = {
 SortResult *
 result_key_merge_begin(KeyMergeResult *result, Runs *runs, KeyMerge *merge)
 {
-	memset(result, 0, sizeof(*result));
-	read_merged_keys(&result->keys, runs);
-	result->keys.array.base.methods = &key_merge_methods;
 	result->merge = merge;
-	return &result->keys.array.base;
+	return merged_keys_begin(&result->keys, runs, &key_merge_methods);
 }
 
 static const ResultMethods key_run_methods = {
@@ -232,13 +231,11 @@ SortResult *
 result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run)
 {
 	KeyReader  *reader = &result->keys.reader;
+	SortResult *begun = merged_keys_begin(&result->keys, runs, &key_run_methods);
 
-	memset(result, 0, sizeof(*result));
-	read_merged_keys(&result->keys, runs);
-	result->keys.array.base.methods = &key_run_methods;
 	result->keys.array.n = run->rows;
 	run_cursor_open(&result->cursor, runs->file, run);
 	reader->cursor = &result->cursor;
 	reader->block = palloc(KEY_READER_ROWS * sort_rec_size(reader->format));
-	return &result->keys.array.base;
+	return begun;
 }

@@ -91,6 +91,7 @@ void
 runs_add_source(Runs *runs, RunSource *source, uint64 bytes)
 {
 	MemoryContext old;
+	SpillRun   *run;
 
 	/*
 	 * first, so that an ERROR below does not leave the source without an
@@ -98,7 +99,10 @@ runs_add_source(Runs *runs, RunSource *source, uint64 bytes)
 	 */
 	dlist_push_tail(&runs->sources, &source->node);
 	old = enter(runs);
-	add_run(runs, run_of_source(source, bytes));
+	run = palloc0(sizeof(SpillRun));
+	run->source = source;
+	run->bytes = bytes;
+	add_run(runs, run);
 	runs->extendable = false;
 	MemoryContextSwitchTo(old);
 }

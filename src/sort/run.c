@@ -149,16 +149,6 @@ run_writer_close(RunWriter *writer)
 	return writer->run;
 }
 
-SpillRun *
-run_of_source(RunSource *source, uint64 bytes)
-{
-	SpillRun   *run = palloc0(sizeof(SpillRun));
-
-	run->source = source;
-	run->bytes = bytes;
-	return run;
-}
-
 /* ---- Reading runs ---- */
 
 void

@@ -97,9 +97,6 @@ typedef struct RunSource
 	dlist_node	node;			/* in the owner's list; end() unlinks it */
 } RunSource;
 
-/* Creates a run of the given number of bytes that the source delivers. */
-extern SpillRun *run_of_source(RunSource *source, uint64 bytes);
-
 /*
  * Writes one run through a buffer of file->write bytes and, for coded rows, a record.
  * Only one run of a file can be written at a time.
