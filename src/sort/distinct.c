@@ -162,10 +162,10 @@ distinct_presorted(const SortEnv *env, const Batch *batch, bool reverse, uint32 
 	for (size_t i = 1; i < n; i++)
 	{
 		uint32		rid = rids[i];
-		bool		same = reverse ? same_normkeys(keybuf, ncols, n - 1 - i, n - i) :
-			same_normkeys(keybuf, ncols, i, i - 1);
+		size_t		at = reverse ? n - i : i;
 
-		if (!same || !(keybuf->exact || rows_equal(env, &batch->arena, rids[kept - 1], rid)))
+		if (!same_normkeys(keybuf, ncols, at, at - 1) ||
+			!(keybuf->exact || rows_equal(env, &batch->arena, rids[kept - 1], rid)))
 			rids[kept++] = rid;
 	}
 	return kept;

@@ -262,18 +262,12 @@ compare_neighbours(SortEnv *env, const Batch *batch, const Records *records, con
 	bulk_reserve(env->bulk, buf, records->n * sizeof(EqualColumns), 0);
 	sort_env_note_memory(env, batch_held(batch));
 	equal_columns_table(table, env->spec.keys, env->spec.nkeys, records->layout, records->end_bit - rid_bits);
-	switch (records->format)
-	{
-		case SORT_REC_PACKED:
-			compare_format(recs, SORT_REC_PACKED, rid_bits, records->n, table, buf->ptr);
-			break;
-		case SORT_REC_64:
-			compare_format(recs, SORT_REC_64, 0, records->n, table, buf->ptr);
-			break;
-		case SORT_REC_128:
-			compare_format(recs, SORT_REC_128, 0, records->n, table, buf->ptr);
-			break;
-	}
+	if (records->format == SORT_REC_PACKED)
+		compare_format(recs, SORT_REC_PACKED, rid_bits, records->n, table, buf->ptr);
+	else if (records->format == SORT_REC_64)
+		compare_format(recs, SORT_REC_64, 0, records->n, table, buf->ptr);
+	else
+		compare_format(recs, SORT_REC_128, 0, records->n, table, buf->ptr);
 	return buf->ptr;
 }
 
@@ -305,18 +299,12 @@ take_result(SortEnv *env, const Batch *batch, const Records *records, void *resu
 	}
 	tiebreak_on_equal(env->tiebreak, env->spec.on_equal, env->spec.on_equal_arg);
 	tie_groups_begin(&groups, env->tiebreak, &batch->arena, result);
-	switch (records->format)
-	{
-		case SORT_REC_PACKED:
-			n = extract_format(result, SORT_REC_PACKED, rid_bits, n, distinct, exact, mask, set, &groups);
-			break;
-		case SORT_REC_64:
-			n = extract_format(result, SORT_REC_64, 0, n, distinct, exact, mask, set, &groups);
-			break;
-		case SORT_REC_128:
-			n = extract_format(result, SORT_REC_128, 0, n, distinct, exact, mask, set, &groups);
-			break;
-	}
+	if (records->format == SORT_REC_PACKED)
+		n = extract_format(result, SORT_REC_PACKED, rid_bits, n, distinct, exact, mask, set, &groups);
+	else if (records->format == SORT_REC_64)
+		n = extract_format(result, SORT_REC_64, 0, n, distinct, exact, mask, set, &groups);
+	else
+		n = extract_format(result, SORT_REC_128, 0, n, distinct, exact, mask, set, &groups);
 	env->report.ties += tie_groups_end(&groups);
 	/* merges have other rows */
 	tiebreak_on_equal(env->tiebreak, NULL, NULL);
@@ -480,18 +468,12 @@ find_equal_keys(SortEnv *env, const KeyBuffer *keybuf, const Sorted *sorted)
 	KeyReader	reader;
 
 	key_reader_begin(&reader, env, keybuf, sorted);
-	switch (sorted->format)
-	{
-		case SORT_REC_PACKED:
-			find_equal_format(env, &reader, sorted, SORT_REC_PACKED);
-			break;
-		case SORT_REC_64:
-			find_equal_format(env, &reader, sorted, SORT_REC_64);
-			break;
-		case SORT_REC_128:
-			find_equal_format(env, &reader, sorted, SORT_REC_128);
-			break;
-	}
+	if (sorted->format == SORT_REC_PACKED)
+		find_equal_format(env, &reader, sorted, SORT_REC_PACKED);
+	else if (sorted->format == SORT_REC_64)
+		find_equal_format(env, &reader, sorted, SORT_REC_64);
+	else
+		find_equal_format(env, &reader, sorted, SORT_REC_128);
 }
 
 /* Sorts keys without rows. */
