@@ -326,7 +326,7 @@ merge_into_run(Runs *runs, SpillRun **some, int n, bool coded,
 	RunWriter	writer;
 	MinimalTuple row;
 
-	merge_begin(&merge, runs->env, runs->keybuf, &runs->layout, runs->file, some, n);
+	merge_begin(&merge, runs, some, n);
 	run_writer_open(&writer, runs->file, coded);
 	for (uint64 i = 0; (row = merge_next(&merge)) != NULL; i++)
 	{
@@ -344,7 +344,7 @@ static SpillRun *
 merge_keys_into_run(Runs *runs, SpillRun **some, int n, bool flat)
 {
 	SortRecFormat format = merged_key_format(&runs->layout);
-	KeyMerge   *merge = key_merge_begin(runs->env, &runs->layout, runs->file, some, n);
+	KeyMerge   *merge = key_merge_begin(runs, some, n);
 	RunWriter	writer;
 	KeyRunWriter keys;
 	const void *recs;
@@ -402,14 +402,11 @@ reduce_runs(Runs *runs, int most, int fan_in)
 static SortResult *
 merge_rows(Runs *runs, ResultSpace *space)
 {
-	SortEnv    *env = runs->env;
-
-	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, true),
-				merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n, false));
-	if (env->spec.random_access)
+	reduce_runs(runs, merge_fan_in(runs, true), merge_fan_in(runs, false));
+	if (runs->env->spec.random_access)
 		return result_run_begin(&space->run, runs,
 								merge_into_run(runs, runs->runs, runs->n, false, write_cursor_row));
-	merge_begin(&space->merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs, runs->n);
+	merge_begin(&space->merge, runs, runs->runs, runs->n);
 	return result_merge_begin(&space->merge);
 }
 
@@ -417,16 +414,12 @@ merge_rows(Runs *runs, ResultSpace *space)
 static SortResult *
 merge_keys(Runs *runs, ResultSpace *space)
 {
-	SortEnv    *env = runs->env;
-
-	env->report.key_runs = true;
-	reduce_runs(runs, key_merge_fan_in(env, &runs->layout, runs->file, true),
-				key_merge_fan_in(env, &runs->layout, runs->file, false));
-	if (env->spec.random_access)
+	runs->env->report.key_runs = true;
+	reduce_runs(runs, key_merge_fan_in(runs, true), key_merge_fan_in(runs, false));
+	if (runs->env->spec.random_access)
 		return result_key_run_begin(&space->key_run, runs,
 									merge_keys_into_run(runs, runs->runs, runs->n, true));
-	return result_key_merge_begin(&space->key_merge, runs,
-								  key_merge_begin(env, &runs->layout, runs->file, runs->runs, runs->n));
+	return result_key_merge_begin(&space->key_merge, runs, key_merge_begin(runs, runs->runs, runs->n));
 }
 
 SortResult *

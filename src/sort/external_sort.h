@@ -75,12 +75,11 @@ extern SortResult *result_key_merge_begin(KeyMergeResult *result, Runs *runs, st
 extern SortResult *result_key_run_begin(KeyRunResult *result, Runs *runs, SpillRun *run);
 
 /*
- * Merges runs[0..nruns) of a file.  Among equal rows an earlier run comes first.  The
- * space of runs is freed as they are read.  The keys of the rows have the layout; keybuf
- * is working memory for making them.  The merge uses env->recs and env->scratch.
+ * Merges n of the runs.  Among equal rows an earlier run comes first.  The space of runs is
+ * freed as they are read.  runs->keybuf is working memory for making keys.  The merge uses
+ * env->recs and env->scratch.
  */
-extern void merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout,
-						SpillFile *file, SpillRun **runs, int nruns);
+extern void merge_begin(Merge *merge, Runs *runs, SpillRun **some, int n);
 
 extern void merge_end(Merge *merge);
 
@@ -89,7 +88,6 @@ extern void merge_end(Merge *merge);
  * merge takes more runs, and reads them in smaller pieces, so that fewer rows are merged
  * before it.
  */
-extern int	merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
-						 SpillRun *const *runs, int nruns, bool last);
+extern int	merge_fan_in(const Runs *runs, bool last);
 
 #endif							/* GPUSORT_SORT_EXTERNAL_SORT_H */

@@ -17,6 +17,7 @@
 
 #include "miscadmin.h"
 #include "sort/distinct.h"
+#include "sort/external_sort.h"
 #include "sort/key_run.h"
 #include "sort/merge_rounds.h"
 
@@ -71,16 +72,16 @@ run_memory(const KeyLayout *layout, KeyReads reads)
 }
 
 int
-key_merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file, bool last)
+key_merge_fan_in(const Runs *runs, bool last)
 {
 	KeyReads	reads = {WINDOW_MIN, READ_MIN};
 
 	if (!last)
 	{
 		reads.window = WINDOW_GOOD;
-		reads.piece = file->extent;
+		reads.piece = runs->file->extent;
 	}
-	return (int) Max(MERGE_MIN_FAN_IN, Min(env->limit / run_memory(layout, reads), FAN_IN_MAX));
+	return (int) Max(MERGE_MIN_FAN_IN, Min(runs->env->limit / run_memory(&runs->layout, reads), FAN_IN_MAX));
 }
 
 /*
@@ -88,13 +89,13 @@ key_merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *f
  * about a window of each run, so windows are reduced last.
  */
 static KeyReads
-choose_key_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *file, int nruns)
+choose_key_reads(const Runs *runs, int n)
 {
-	KeyReads	reads = {WINDOW_MAX, file->extent};
+	KeyReads	reads = {WINDOW_MAX, runs->file->extent};
 
-	while (reads.window > WINDOW_MIN && (size_t) reads.window * nruns > ROUND_KEYS)
+	while (reads.window > WINDOW_MIN && (size_t) reads.window * n > ROUND_KEYS)
 		reads.window /= 2;
-	while (nruns * run_memory(layout, reads) + file->write > env->limit)
+	while (n * run_memory(&runs->layout, reads) + runs->file->write > runs->env->limit)
 	{
 		if (reads.piece > READ_GOOD)
 			reads.piece /= 2;
@@ -111,28 +112,30 @@ choose_key_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *f
 }
 
 KeyMerge *
-key_merge_begin(SortEnv *env, const KeyLayout *layout, SpillFile *file, SpillRun **runs, int nruns)
+key_merge_begin(const Runs *runs, SpillRun **some, int n)
 {
+	SortEnv    *env = runs->env;
+	const KeyLayout *layout = &runs->layout;
 	KeyMerge   *merge = palloc0(sizeof(KeyMerge));
-	KeyReads	reads = choose_key_reads(env, layout, file, nruns);
+	KeyReads	reads = choose_key_reads(runs, n);
 	Size		record = sort_rec_size(merged_key_format(layout));
 	Size		buf_size = key_run_buffer_size(reads.piece);
 	char	   *buf;
 
 	merge->rounds.env = env;
 	merge->rounds.layout = layout;
-	merge->rounds.nruns = nruns;
+	merge->rounds.nruns = n;
 	merge->rounds.window = reads.window;
-	merge->readers = palloc0(nruns * sizeof(KeyRunReader));
+	merge->readers = palloc0(n * sizeof(KeyRunReader));
 	if (env->drop_duplicates)
 		merge->distinct_mask = distinct_mask(distinct_test(env->distinct_cols, layout, layout->total_bits).cut);
-	buf = rounds_begin(&merge->rounds, record, record + 1, nruns * buf_size);
-	for (int r = 0; r < nruns; r++)
+	buf = rounds_begin(&merge->rounds, record, record + 1, n * buf_size);
+	for (int r = 0; r < n; r++)
 	{
 		merge->rounds.windows[r].more = true;
-		key_run_reader_open(&merge->readers[r], file, runs[r], layout, buf + r * buf_size, reads.piece);
+		key_run_reader_open(&merge->readers[r], runs->file, some[r], layout, buf + r * buf_size, reads.piece);
 	}
-	sort_env_note_memory(env, file->write);
+	sort_env_note_memory(env, runs->file->write);
 	return merge;
 }
 

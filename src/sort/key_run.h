@@ -16,7 +16,7 @@
 #include "kernel/key_delta.h"
 #include "sort/run.h"
 
-struct SortEnv;
+struct Runs;
 
 /* A key without rows has at most this number of columns (keys_only_possible()). */
 #define KEY_RUN_COLUMNS		3
@@ -105,12 +105,11 @@ extern size_t key_run_read(KeyRunReader *reader, void *keys);
 typedef struct KeyMerge KeyMerge;
 
 /*
- * Merges runs[0..nruns) of a file, whose space is freed as they are read.  The keys get
- * the layout.  Duplicates are dropped in a sort with distinct columns.  Uses env->recs and
+ * Merges n of the runs, whose space is freed as they are read.  The keys get the layout of
+ * the runs.  Duplicates are dropped in a sort with distinct columns.  Uses env->recs and
  * env->scratch.
  */
-extern KeyMerge *key_merge_begin(struct SortEnv *env, const KeyLayout *layout, SpillFile *file, SpillRun **runs,
-								 int nruns);
+extern KeyMerge *key_merge_begin(const struct Runs *runs, SpillRun **some, int n);
 extern void key_merge_end(KeyMerge *merge);
 
 /* Format of the records of merged keys. */
@@ -127,6 +126,6 @@ merged_key_format(const KeyLayout *layout)
 extern size_t key_merge_next(KeyMerge *merge, const void **recs);
 
 /* How many runs can be merged at once in the sort's memory; at least 6.  See merge_fan_in(). */
-extern int	key_merge_fan_in(const struct SortEnv *env, const KeyLayout *layout, const SpillFile *file, bool last);
+extern int	key_merge_fan_in(const struct Runs *runs, bool last);
 
 #endif							/* GPUSORT_SORT_KEY_RUN_H */

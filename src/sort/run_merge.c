@@ -140,17 +140,17 @@ static int	compare_window_rows(MergeRounds *rounds, uint32 a, uint32 b);
 
 /* Chooses a window of about headroom bytes of rows. */
 static RowReads
-choose_window(const SortEnv *env, SpillRun *const *runs, int nruns, Size piece, Size headroom)
+choose_window(const SortEnv *env, SpillRun *const *some, int n, Size piece, Size headroom)
 {
 	RowReads	window = {WINDOW_MIN_SHIFT, piece, headroom};
 	uint64		bytes = 0;
 	uint64		rows = 0;
 	uint64		row;
 
-	for (int r = 0; r < nruns; r++)
+	for (int r = 0; r < n; r++)
 	{
-		bytes += Max(runs[r]->row_bytes, runs[r]->bytes);
-		rows += runs[r]->rows;
+		bytes += Max(some[r]->row_bytes, some[r]->bytes);
+		rows += some[r]->rows;
 	}
 	/* the number of rows of a source is not known */
 	row = bytes / Max(rows > 0 ? rows : env->progress.now->rows_in, 1);
@@ -174,19 +174,20 @@ compare_larger_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* How many of the runs can be merged at once, read in this way. */
+/* How many of these runs can be merged at once, read in this way. */
 static int
-fan_in_of(const SortEnv *env, const KeyLayout *layout, SpillRun *const *runs, int nruns, RowReads window)
+fan_in_of(const Runs *runs, SpillRun *const *some, int nruns, RowReads window)
 {
-	Size		rows = (rounds_key_size(layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH +
-						(layout->exact ? 0 : TIE_MEMORY)) << window.shift;
+	const SortEnv *env = runs->env;
+	Size		rows = (rounds_key_size(&runs->layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH +
+						(runs->layout.exact ? 0 : TIE_MEMORY)) << window.shift;
 	Size	   *memory = palloc(nruns * sizeof(Size));
 	int			least = (int) Min(env->limit / TUPLESORT_RUN_MEMORY, MERGE_MAX_FAN_IN) - READER_ROWS;
 	Size		taken = 0;
 	int			n = 0;
 
 	for (int r = 0; r < nruns; r++)
-		memory[r] = rows + run_reader_memory(runs[r], window.piece, window.headroom);
+		memory[r] = rows + run_reader_memory(some[r], window.piece, window.headroom);
 	/* the largest first, because any of the runs may be merged at once */
 	qsort(memory, nruns, sizeof(Size), compare_larger_first);
 	while (n < nruns && taken + memory[n] <= env->limit)
@@ -196,31 +197,29 @@ fan_in_of(const SortEnv *env, const KeyLayout *layout, SpillRun *const *runs, in
 }
 
 int
-merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
-			 SpillRun *const *runs, int nruns, bool last)
+merge_fan_in(const Runs *runs, bool last)
 {
-	Size		piece = last ? PIECE_MIN : file->extent;
+	Size		piece = last ? PIECE_MIN : runs->file->extent;
 	Size		headroom = last ? HEADROOM_MIN : Min(piece, HEADROOM_MAX);
 
-	return fan_in_of(env, layout, runs, nruns, choose_window(env, runs, nruns, piece, headroom));
+	return fan_in_of(runs, runs->runs, runs->n, choose_window(runs->env, runs->runs, runs->n, piece, headroom));
 }
 
 /*
- * Chooses the largest windows with which all runs fit the memory.  A round takes about
- * as many rows of a run as its headroom has.  So headroom is reduced last.
+ * Chooses the largest windows with which all these runs fit the memory.  A round takes
+ * about as many rows of a run as its headroom has.  So headroom is reduced last.
  */
 static RowReads
-choose_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *file, SpillRun *const *runs,
-			 int nruns)
+choose_reads(const Runs *runs, SpillRun *const *some, int n)
 {
-	Size		piece = file->extent;
+	Size		piece = runs->file->extent;
 	Size		headroom = Min(piece, HEADROOM_MAX);
 	RowReads	window;
 
 	for (;;)
 	{
-		window = choose_window(env, runs, nruns, piece, headroom);
-		if (headroom == HEADROOM_MIN || fan_in_of(env, layout, runs, nruns, window) >= nruns)
+		window = choose_window(runs->env, some, n, piece, headroom);
+		if (headroom == HEADROOM_MIN || fan_in_of(runs, some, n, window) >= n)
 			return window;
 		piece = Max(piece / 2, PIECE_MIN);
 		headroom = headroom > piece || piece == PIECE_MIN ? headroom / 2 : headroom;
@@ -228,12 +227,14 @@ choose_reads(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 }
 
 void
-merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout, SpillFile *file,
-			SpillRun **runs, int nruns)
+merge_begin(Merge *merge, Runs *runs, SpillRun **some, int n)
 {
+	SortEnv    *env = runs->env;
+	KeyBuffer  *keybuf = runs->keybuf;
+	const KeyLayout *layout = &runs->layout;
 	MergeState *state = palloc0(sizeof(MergeState));
-	RowReads	reads = choose_reads(env, layout, file, runs, nruns);
-	Size		rows = (Size) nruns << reads.shift;
+	RowReads	reads = choose_reads(runs, some, n);
+	Size		rows = (Size) n << reads.shift;
 	Size		rids_size = TYPEALIGN(64, rows * sizeof(uint32));
 	Size		bufs = 0;
 	char	   *buf;
@@ -243,15 +244,15 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	merge->state = state;
 	state->rounds.env = env;
 	state->rounds.layout = layout;
-	state->rounds.nruns = nruns;
+	state->rounds.nruns = n;
 	state->rounds.window = 1 << reads.shift;
 	state->rounds.compare_rows = compare_window_rows;
 	state->keybuf = keybuf;
 	state->shift = reads.shift;
-	state->id_bits = state->shift + (nruns == 1 ? 0 : 1 + pg_leftmost_one_pos32(nruns - 1));
-	state->runs = palloc0(nruns * sizeof(MergeRun));
+	state->id_bits = state->shift + (n == 1 ? 0 : 1 + pg_leftmost_one_pos32(n - 1));
+	state->runs = palloc0(n * sizeof(MergeRun));
 	state->windows = &merge->rows.arena;
-	state->windows->base = palloc0((nruns + 1) * sizeof(char *));
+	state->windows->base = palloc0((n + 1) * sizeof(char *));
 	state->windows->chunks_sorted = true;
 	state->page = palloc0(sizeof(RowPage));
 	row_page_init_stored(state->page, env->spec.desc, keybuf);
@@ -261,15 +262,15 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 		state->keep_row = !state->test.exact || layout->total_bits > 64 - state->id_bits;
 		state->same = palloc(position_set_bytes(rows));
 	}
-	for (int r = 0; r < nruns; r++)
-		bufs += TYPEALIGN(64, run_reader_buffer_size(runs[r], reads.piece, reads.headroom));
+	for (int r = 0; r < n; r++)
+		bufs += TYPEALIGN(64, run_reader_buffer_size(some[r], reads.piece, reads.headroom));
 	state->rids = rounds_begin(&state->rounds, sizeof(uint64), RECORD_SCRATCH, rids_size + bufs);
 	buf = (char *) state->rids + rids_size;
-	for (int r = 0; r < nruns; r++)
+	for (int r = 0; r < n; r++)
 	{
-		merge->sources = merge->sources || runs[r]->source != NULL;
-		run_reader_open(&state->runs[r].reader, file, runs[r], buf, reads.piece, reads.headroom, env->bulk);
-		buf += TYPEALIGN(64, run_reader_buffer_size(runs[r], reads.piece, reads.headroom));
+		merge->sources = merge->sources || some[r]->source != NULL;
+		run_reader_open(&state->runs[r].reader, runs->file, some[r], buf, reads.piece, reads.headroom, env->bulk);
+		buf += TYPEALIGN(64, run_reader_buffer_size(some[r], reads.piece, reads.headroom));
 	}
 
 	if (reads.shift == 0)
@@ -277,7 +278,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 
 	keybuf_freeze(keybuf);
 	keybuf_reserve(keybuf, env->bulk, MaxHeapTuplesPerPage);
-	sort_env_note_memory(env, file->write + keybuf->bytes);
+	sort_env_note_memory(env, runs->file->write + keybuf->bytes);
 }
 
 void
