@@ -74,6 +74,8 @@ sub shape_settings
 		random_page_cost enable_sort)} = (qw(off off on on off off), 0.1, pick(qw(on off))) if $opt{all} && chance(0.3);
 	# only gpusort.verify finds every corrupted result
 	$set{'gpusort.verify'} = 'on' if $set{'gpusort.device_fault'} =~ /corrupt/;
+	# a sort waits a third of a second for each part that lingers on a device
+	delete $set{'gpusort.run_rows'} if $set{'gpusort.device_fault'} eq 'linger';
 	parallel(\%set) if chance($opt{parallel} // 0.25);
 	@set{qw(jit jit_above_cost jit_inline_above_cost jit_optimize_above_cost)} = ('on', 0, pick(0, -1), pick(0, -1))
 	  if chance(0.03);
