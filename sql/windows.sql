@@ -96,7 +96,14 @@ FROM unnest(ARRAY[
 		5 AND t < ''name 2''',
 	'SELECT * FROM (SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY id) rn FROM win) s WHERE
 		rn <= 3 AND k < 5',
-	'SELECT id, rank() OVER (ORDER BY id) FROM win LIMIT 5 OFFSET 3'])
+	'SELECT id, rank() OVER (ORDER BY id) FROM win LIMIT 5 OFFSET 3',
+	-- conditions of functions with arguments
+	'SELECT * FROM (SELECT id, count(t) OVER (ORDER BY id) n FROM win) s WHERE n < 5',
+	'SELECT * FROM (SELECT j, id, count(*) FILTER (WHERE k % 2 = 0) OVER (ORDER BY id DESC) n FROM win) s WHERE n < 5',
+	'SELECT * FROM (SELECT t, id, count(f) FILTER (WHERE j > 2) OVER (PARTITION BY k ORDER BY id) n FROM win) s
+		WHERE n <= 1',
+	'SELECT * FROM (SELECT id, count(m.j) OVER (PARTITION BY w.k ORDER BY w.id) n FROM win w JOIN win m USING (id))
+		s WHERE n <= 2'])
 	WITH ORDINALITY AS u (q, n), check_window(q) c
 ORDER BY n;
 -- Without partitions the node ends when the run condition is false: the sort returns one row more than the query.
