@@ -298,6 +298,18 @@ SELECT format(q, t), who_groups(format(q, t)), result FROM unnest(ARRAY['random'
 	'SELECT DISTINCT ON (n) n, v FROM %s WHERE k < 5 ORDER BY n, v DESC']) q, check_sort(format(q, t));
 SELECT q, sort_nodes(q), result FROM unnest(ARRAY['SELECT n, n / 2 AS half FROM random ORDER BY n',
 	'SELECT n, k, v FROM random ORDER BY n, k DESC, v']) q, check_sort(q);
+-- queries whose first rows alone may be read keep the index scan
+SELECT q, sort_nodes(q) FROM unnest(ARRAY[
+	'WITH x AS MATERIALIZED (SELECT n, k, v FROM random ORDER BY n, k DESC, v) SELECT sum(n) FROM x',
+	'WITH x AS MATERIALIZED (SELECT n, k, v FROM random ORDER BY n, k DESC, v) SELECT * FROM x LIMIT 9',
+	'WITH x AS MATERIALIZED (SELECT n, k, v FROM random ORDER BY n, k DESC, v) SELECT EXISTS (SELECT FROM x
+		WHERE v > 3)',
+	'WITH x AS MATERIALIZED (SELECT DISTINCT ON (n) n, k FROM random ORDER BY n) SELECT count(*) FROM
+		(SELECT * FROM x LIMIT 9) y',
+	'SELECT * FROM (SELECT n, k, v FROM random ORDER BY n, k DESC, v OFFSET 0) x, LATERAL (SELECT 1 WHERE v > 0) y
+		LIMIT 9',
+	'DECLARE c CURSOR FOR SELECT * FROM (SELECT DISTINCT ON (n) n, k FROM random ORDER BY n) x
+		JOIN grouped_few y USING (k)']) q;
 SET LOCAL max_parallel_workers_per_gather = 2;
 SET LOCAL parallel_setup_cost = 10;
 SELECT q, who_groups(q), result FROM unnest(ARRAY['SELECT n, k, v FROM random ORDER BY n, k DESC, v',

@@ -40,18 +40,10 @@
 #include "settings.h"
 #include "utils/selfuncs.h"
 
-/*
- * May only the first rows of the path be read?  PostgreSQL gives a subquery's rows the cost of all, also below a LIMIT
- * of a query around it.  A window without PARTITION BY ends when its run condition is false.
- */
+/* Does a window without PARTITION BY end when its run condition is false? */
 static bool
-may_end_early(const PlannerInfo *root, const Path *path)
+window_may_end_early(const Path *path)
 {
-	for (const PlannerInfo *parent = root->parent_root; parent != NULL; parent = parent->parent_root)
-	{
-		if (parent->parse->limitCount != NULL)
-			return true;
-	}
 	return IsA(path, WindowAggPath) && ((const WindowAggPath *) path)->winclause->partitionClause == NIL &&
 		compat_has_run_condition((const WindowAggPath *) path);
 }
@@ -66,7 +58,7 @@ sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Pe
 	Cost		cost = index_order_cost(path, grouping->input_rel);
 
 	*peer = time_peer();
-	return cost > 0 && !may_end_early(grouping->root, path_below_projection(grouping->path)) &&
+	return cost > 0 && !may_end_early(grouping->root) && !window_may_end_early(path_below_projection(grouping->path)) &&
 		find_sort_below(grouping, false, sort) && sort_costs_less(sort, cost, grouping->name);
 }
 

@@ -221,6 +221,12 @@ extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer
  */
 extern Cost index_order_cost(const Path *path, const RelOptInfo *table);
 
+/*
+ * May only the first rows of this query be read, for a reason that its own planner does not see?  Then PostgreSQL
+ * compares its paths by the costs of all rows.
+ */
+extern bool may_end_early(const PlannerInfo *root);
+
 /* Does the sort with its input cost less?  name: what stands above, for messages. */
 extern bool sort_costs_less(const SortOffer *offer, Cost index_cost, const char *name);
 

@@ -555,6 +555,36 @@ index_order_cost(const Path *path, const RelOptInfo *table)
 	return (scan->total_cost + path->total_cost) / 2;
 }
 
+/* expression_tree_walker: does a query have a LIMIT, or ask for the existence of a row? */
+static bool
+reads_first_rows(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) && ((const SubLink *) node)->subLinkType == EXISTS_SUBLINK)
+		return true;
+	if (IsA(node, Query))
+		return ((const Query *) node)->limitCount != NULL ||
+			query_tree_walker((Query *) node, reads_first_rows, context, 0);
+	return expression_tree_walker(node, reads_first_rows, context);
+}
+
+/*
+ * If the query around a subquery joins, sorts or groups, the subquery's tuple_fraction is 0, also below a LIMIT or in a
+ * cursor.  A query of WITH is planned before the queries that read it.
+ */
+bool
+may_end_early(const PlannerInfo *root)
+{
+	for (const PlannerInfo *parent = root->parent_root; parent != NULL; parent = parent->parent_root)
+	{
+		if (parent->parse->limitCount != NULL || parent->tuple_fraction > 0 ||
+			(parent->simple_rel_array == NULL && reads_first_rows((Node *) parent->parse, NULL)))
+			return true;
+	}
+	return false;
+}
+
 bool
 sort_costs_less(const SortOffer *offer, Cost index_cost, const char *name)
 {
@@ -643,7 +673,7 @@ offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel, S
 
 	if (most == 0 || !gpusort_plan_grouping || target == NULL || root->parse->hasTargetSRFs ||
 		input_rel->rows < Max(gpusort_min_rows, gpusort_plan_grouping_min_rows) ||
-		!equal(target->exprs, input_rel->reltarget->exprs))
+		may_end_early(root) || !equal(target->exprs, input_rel->reltarget->exprs))
 		return false;
 	/* an index-only scan reads no row at a random place, so the ratio of the costs is that of the times */
 	if (path_below_projection(path)->pathtype == T_IndexOnlyScan)
