@@ -750,6 +750,8 @@ note_dependence(WindowState *node, WindowNeeds *needs, const WindowFunction *fun
 	bool		has_end = function->value == WINDOW_AGGREGATE || function->value == WINDOW_LAST_VALUE;
 	WindowValue value = has_end ? function->frame_end : function->value;
 
+	needs->peers |= value == WINDOW_RANK || value == WINDOW_DENSE_RANK || value == WINDOW_PEERS_END ||
+		value == WINDOW_PERCENT_RANK || value == WINDOW_CUME_DIST;
 	node->needs_peers_end |= value == WINDOW_PEERS_END || value == WINDOW_CUME_DIST;
 	node->needs_partition |= value == WINDOW_PARTITION_ROWS || value == WINDOW_NTILE || value == WINDOW_PERCENT_RANK ||
 		value == WINDOW_CUME_DIST || value == WINDOW_LEAD;
@@ -757,26 +759,6 @@ note_dependence(WindowState *node, WindowNeeds *needs, const WindowFunction *fun
 	if (value == WINDOW_LEAD)
 		needs->farthest = Max(needs->farthest, function->distance);
 	needs->only_counts &= function->value <= WINDOW_DENSE_RANK;
-}
-
-/* Does the function depend on where peer groups begin? */
-static bool
-depends_on_peers(const WindowFunction *function)
-{
-	switch (function->value)
-	{
-		case WINDOW_RANK:
-		case WINDOW_DENSE_RANK:
-		case WINDOW_PEERS_END:
-		case WINDOW_PERCENT_RANK:
-		case WINDOW_CUME_DIST:
-			return true;
-		case WINDOW_LAST_VALUE:
-		case WINDOW_AGGREGATE:
-			return function->frame_end == WINDOW_PEERS_END;
-		default:
-			return false;
-	}
 }
 
 /* Reads the functions. */
@@ -795,7 +777,6 @@ init_functions(WindowState *node, const List *funcs)
 
 		if (!window_function_read(lfirst_node(WindowFunc, lc), node->window->frameOptions, &f->function))
 			elog(ERROR, "gpusort: unknown window function");
-		needs.peers |= depends_on_peers(&f->function);
 		note_dependence(node, &needs, &f->function);
 		if (f->function.value == WINDOW_AGGREGATE)
 		{
