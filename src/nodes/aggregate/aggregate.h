@@ -35,33 +35,15 @@ extern Plan *replace_aggregate(Agg *agg);
 /* ------------------------------------------------------------------------
  * Format of a GpuSort Aggregate in a finished plan
  *
- * INDEX_VAR i is column i of the Agg's target list.  The Agg itself, which refers to the
- * child's columns as OUTER_VAR, is kept without child and initplans.
+ * INDEX_VAR i is column i of the Agg's target list.  custom_private has the Agg itself, without
+ * child and initplans, which refers to the child's columns as OUTER_VAR; the columns by which the
+ * child's rows of a group are ordered, if it matters, each a list of its number, equality operator
+ * and collation; and a list that says whether NULLs of the first of these come first.
  * ------------------------------------------------------------------------
  */
 
-/* A column of the child by which neighbouring rows are compared. */
-typedef struct ComparedColumn
-{
-	AttrNumber	attno;			/* column of the child, from 1 */
-	Oid			equality;		/* equality operator */
-	Oid			collation;
-} ComparedColumn;
-
-typedef struct AggregateFormat
-{
-	Agg		   *agg;
-
-	/* columns by which the child's rows of a group are ordered, if it matters */
-	int			norder;
-	ComparedColumn *order;
-	bool		nulls_first;	/* NULLs of the first of these come first */
-} AggregateFormat;
-
 /* The different aggregates of expressions. */
 extern List *aggregates_of(List *targetlist, List *qual);
-
-extern void aggregate_plan_read(const CustomScan *cscan, AggregateFormat *format);
 
 /*
  * The number of leading order columns that form the values of a DISTINCT aggregate; 0: it is

@@ -47,7 +47,9 @@
 typedef struct AggregateState
 {
 	CustomScanState css;
-	AggregateFormat format;
+	const Agg  *plan;			/* the replaced node */
+	const List *order;			/* columns that order a group's rows */
+	bool		nulls_first;	/* NULLs of the first of these come first */
 	AggState   *agg;
 	PlanState  *outer;
 	int			ngroup;			/* columns of a group */
@@ -330,7 +332,7 @@ finish_group(AggregateState *node)
 static bool
 count_is_known(AggregateState *node, uint64 *rows)
 {
-	return node->ngroup == 0 && node->set != NULL && node->format.nulls_first &&
+	return node->ngroup == 0 && node->set != NULL && node->nulls_first &&
 		ordered_set_needs_positions(node->set, node->agg->ss.ps.ps_ExprContext) &&
 		sorted_input_count(node->outer, rows);
 }
@@ -377,7 +379,7 @@ aggregate_exec(PlanState *pstate)
 		if (row == NULL && !node->ended)
 			row = aggregate_next_row(node);
 		/* without GROUP BY there is one result, even of no rows */
-		if (row == NULL && (node->format.agg->aggstrategy != AGG_PLAIN || node->returned))
+		if (row == NULL && (node->plan->aggstrategy != AGG_PLAIN || node->returned))
 			return ExecClearTuple(node->agg->ss.ps.ps_ResultTupleSlot);
 		take_values(node, row);
 		node->returned = true;
@@ -421,7 +423,7 @@ init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
 		/* calls with and without a cast have transitions of their own */
 		if (node->set_attno != 0)
 			t->kind = TRANSITION_NONE;
-		t->att = node->set_attno = node->format.order[0].attno;
+		t->att = node->set_attno = linitial_int((const List *) linitial(node->order));
 		return;
 	}
 	use_column(node, t->att);
@@ -431,21 +433,21 @@ init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
 static void
 init_columns(AggregateState *node)
 {
-	const Agg  *agg = node->format.agg;
+	const Agg  *agg = node->plan;
 	int			norder = node->has_mode ? 1 : 0;
 
 	for (int i = 0; i < node->ntransitions; i++)
 		norder = Max(norder, node->transitions[i].distinct);
-	Assert(norder <= node->format.norder);
+	Assert(norder <= list_length(node->order));
 	node->ngroup = agg->numCols;
 	node->columns = group_columns_create(&node->css, node->ngroup + norder);
 	for (int i = 0; i < node->ngroup; i++)
 		group_columns_add(node->columns, agg->grpColIdx[i], agg->grpOperators[i], agg->grpCollations[i]);
 	for (int i = 0; i < norder; i++)
 	{
-		const ComparedColumn *column = &node->format.order[i];
+		const List *column = list_nth(node->order, i);
 
-		group_columns_add(node->columns, column->attno, column->equality, column->collation);
+		group_columns_add(node->columns, linitial_int(column), lsecond_int(column), lthird_int(column));
 	}
 	use_column(node, node->columns->last_attno);
 }
@@ -500,8 +502,10 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	AggState   *agg;
 	TupleDesc	desc;
 
-	aggregate_plan_read(cscan, &node->format);
-	*plan = *node->format.agg;
+	node->plan = linitial_node(Agg, cscan->custom_private);
+	node->order = lsecond(cscan->custom_private);
+	node->nulls_first = linitial_int((const List *) lthird(cscan->custom_private));
+	*plan = *node->plan;
 	plan->plan.lefttree = outerPlan(cscan);
 	node->agg = agg = ExecInitAgg(plan, estate, eflags);
 	node->outer = outerPlanState(css) = outerPlanState(agg);
@@ -528,8 +532,8 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 		node->only_wanted &= node->transitions[i].kind >= TRANSITION_ORDERED_SET;
 	node->counted = counted_column(node);
 	init_reader(node, desc);
-	node->first_row_used = has_group_columns((Node *) node->format.agg->plan.targetlist, NULL) ||
-		has_group_columns((Node *) node->format.agg->plan.qual, NULL);
+	node->first_row_used = has_group_columns((Node *) node->plan->plan.targetlist, NULL) ||
+		has_group_columns((Node *) node->plan->plan.qual, NULL);
 	css->ss.ps.ExecProcNode = aggregate_exec;
 }
 
@@ -568,7 +572,7 @@ static void
 aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	AggregateState *node = (AggregateState *) css;
-	const Agg  *agg = node->format.agg;
+	const Agg  *agg = node->plan;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
 	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
 	List	   *names = NIL;

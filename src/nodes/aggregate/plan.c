@@ -523,17 +523,6 @@ column_width(Node *expr)
 	return get_typavgwidth(exprType(expr), exprTypmod(expr));
 }
 
-static int
-tlist_width(List *tlist)
-{
-	int			width = 0;
-	ListCell   *lc;
-
-	foreach(lc, tlist)
-		width += column_width((Node *) lfirst_node(TargetEntry, lc)->expr);
-	return width;
-}
-
 static bool
 key_is_sortable(const OrderColumn *column)
 {
@@ -604,12 +593,13 @@ add_sort(Agg *agg, Aggregates *all, InputColumns *input)
 		return "the rows are much wider than the values to sort";
 
 	below = make_input(agg, input);
-	below->plan_width = tlist_width(below->targetlist);
+	below->plan_width = 0;
 	sort->plan.plan_node_id = agg->plan.plan_node_id + AGGREGATE_SORT_NODE_ID;
 	foreach(lc, below->targetlist)
 	{
 		TargetEntry *tle = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
 
+		below->plan_width += column_width((Node *) tle->expr);
 		tle->expr = (Expr *) makeVarFromTargetEntry(OUTER_VAR, tle);
 		sort->plan.targetlist = lappend(sort->plan.targetlist, tle);
 	}
@@ -827,7 +817,7 @@ sort_below_aggregate(Agg *agg)
  * ------------------------------------------------------------------------
  */
 
-/* Writes the format into custom_private: the Agg, a list of numbers for each order column, nulls_first. */
+/* Writes custom_private. */
 static void
 write_format(CustomScan *cscan, const Agg *agg, const Aggregates *all)
 {
@@ -848,23 +838,6 @@ write_format(CustomScan *cscan, const Agg *agg, const Aggregates *all)
 	if (all->norder > 0)
 		nulls_first = output_keys(agg->plan.lefttree, &nkeys)[agg->numCols].nulls_first;
 	cscan->custom_private = list_make3(inner, order, list_make1_int(nulls_first));
-}
-
-void
-aggregate_plan_read(const CustomScan *cscan, AggregateFormat *format)
-{
-	const List *order = lsecond(cscan->custom_private);
-
-	format->agg = linitial_node(Agg, cscan->custom_private);
-	format->norder = list_length(order);
-	format->nulls_first = linitial_int((List *) lthird(cscan->custom_private));
-	format->order = palloc(format->norder * sizeof(ComparedColumn));
-	for (int i = 0; i < format->norder; i++)
-	{
-		const List *column = list_nth(order, i);
-
-		format->order[i] = (ComparedColumn) {linitial_int(column), lsecond_int(column), lthird_int(column)};
-	}
 }
 
 /* Lets the sort drop rows that no aggregate takes, if it compares them as the groups and aggregates do. */
