@@ -12,8 +12,8 @@
 #include "nodes/base/plan_format.h"
 #include "nodes/feed/feed.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "nodes/sort/sort_node.h"
+#include "rewrite/rewriteManip.h"
 
 bool
 plan_above_partial_sorts(const CustomScan *cscan)
@@ -49,22 +49,6 @@ sort_plan_make(Sort *sort, const KeyColumn *keys, int nkeys, Limit *limit)
  * a backward scan is possible, a Sort above a Gather is not replaced by a parallel sort.
  * ------------------------------------------------------------------------
  */
-
-/* Changes OUTER_VAR to INDEX_VAR, because the child's output becomes the scan's tuple. */
-static Node *
-outer_to_index(Node *node, void *context)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Var) && ((Var *) node)->varno == OUTER_VAR)
-	{
-		Var		   *var = copyObject((Var *) node);
-
-		var->varno = INDEX_VAR;
-		return (Node *) var;
-	}
-	return expression_tree_mutator(node, outer_to_index, context);
-}
 
 /* Makes a GpuSort Feed for a Sort above a partial plan; input refers to the plan's output. */
 static Plan *
@@ -104,8 +88,8 @@ parallel_sort_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn 
 
 	top = custom_plan_make(&merge->plan, &gather->plan, input, &sort_node);
 	/* the Gather Merge's target list may compute expressions */
-	top->scan.plan.targetlist =
-		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
+	top->scan.plan.targetlist = copyObject(merge->plan.targetlist);
+	ChangeVarNodes((Node *) top->scan.plan.targetlist, OUTER_VAR, INDEX_VAR, 0);
 	gpusort_plan_fill(top, keys, nkeys, limit);
 	return &top->scan.plan;
 }
