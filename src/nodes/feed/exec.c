@@ -165,7 +165,6 @@ static TupleTableSlot *
 partial_sort_exec(PlanState *pstate)
 {
 	PartialSortState *partial = (PartialSortState *) pstate;
-	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
 
 	CHECK_FOR_INTERRUPTS();
 	if (!partial->done)
@@ -180,7 +179,7 @@ partial_sort_exec(PlanState *pstate)
 			partial_sort_run(partial);
 		partial->done = true;
 	}
-	return ExecClearTuple(slot);
+	return ExecClearTuple(pstate->ps_ResultTupleSlot);
 }
 
 static void
@@ -286,15 +285,9 @@ partial_sort_end(CustomScanState *css)
 	partial_sort_stop(partial);
 	page_source_end(&partial->pages);
 	if (partial->sorter != NULL)
-	{
 		sorter_destroy(partial->sorter);
-		partial->sorter = NULL;
-	}
 	if (partial->share_sorter != NULL)
-	{
 		sorter_destroy(partial->share_sorter);
-		partial->share_sorter = NULL;
-	}
 	ExecEndNode(outerPlanState(css));
 }
 

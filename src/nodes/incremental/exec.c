@@ -553,8 +553,6 @@ incremental_end(CustomScanState *css)
 		MemoryContextDelete(node->batch->cxt);
 	if (node->sorter != NULL)
 		sorter_destroy(node->sorter);
-	node->batch = NULL;
-	node->sorter = NULL;
 	index_source_end(node->source);
 	ExecEndNode(outerPlanState(css));
 }

@@ -171,7 +171,6 @@ shared_sort_end_node(CustomScanState *css)
 	page_source_end(&node->pages);
 	if (node->sorter != NULL)
 		sorter_destroy(node->sorter);
-	node->sorter = NULL;
 	ExecEndNode(outerPlanState(css));
 }
 

@@ -343,10 +343,7 @@ gpusort_end(CustomScanState *css)
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
 	page_source_end(&node->pages);
 	if (node->sorter != NULL)
-	{
 		sorter_destroy(node->sorter);
-		node->sorter = NULL;
-	}
 	ExecEndNode(outerPlanState(css));
 }
 
