@@ -563,11 +563,6 @@ aggregate_rescan(CustomScanState *css)
 		ExecReScan(node->outer);
 }
 
-/* ------------------------------------------------------------------------
- * EXPLAIN
- * ------------------------------------------------------------------------
- */
-
 static void
 aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
@@ -589,11 +584,6 @@ aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (es->analyze && node->filtered > 0)
 		ExplainPropertyFloat("Rows Removed by Filter", NULL, node->filtered, 0, es);
 }
-
-/* ------------------------------------------------------------------------
- * The node
- * ------------------------------------------------------------------------
- */
 
 const NodeType aggregate_node = {
 	.scan = {.CustomName = "GpuSort Aggregate",.CreateCustomScanState = custom_create_state},

@@ -371,11 +371,6 @@ partial_sort_shutdown(CustomScanState *css)
 	partial->exchange = NULL;
 }
 
-/* ------------------------------------------------------------------------
- * EXPLAIN
- * ------------------------------------------------------------------------
- */
-
 /* Shows the leader's sort and the workers' sorts. */
 static void
 partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
@@ -394,11 +389,6 @@ partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		explain_participants(&own, NULL, 0, es);
 	}
 }
-
-/* ------------------------------------------------------------------------
- * The node
- * ------------------------------------------------------------------------
- */
 
 const NodeType partial_sort_node = {
 	.scan = {.CustomName = "GpuSort Feed",.CreateCustomScanState = custom_create_state},

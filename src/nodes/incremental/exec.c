@@ -662,11 +662,6 @@ incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		explain_dropped("", 0, 0, 0, node->filter, es);
 }
 
-/* ------------------------------------------------------------------------
- * The node
- * ------------------------------------------------------------------------
- */
-
 const NodeType incremental_node = {
 	.scan = {.CustomName = "GpuSort Incremental",.CreateCustomScanState = custom_create_state},
 	.exec = {

@@ -775,11 +775,6 @@ join_rescan(CustomScanState *css)
 		ExecReScan(innerPlanState(css));
 }
 
-/* ------------------------------------------------------------------------
- * EXPLAIN
- * ------------------------------------------------------------------------
- */
-
 static const char *
 join_type_name(JoinType jointype)
 {
@@ -810,11 +805,6 @@ join_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyFloat("Rows Removed by Join Filter", NULL,
 							 node->unmatched_pairs / css->ss.ps.instrument->nloops, 0, es);
 }
-
-/* ------------------------------------------------------------------------
- * The node
- * ------------------------------------------------------------------------
- */
 
 const NodeType join_node = {
 	.scan = {.CustomName = "GpuSort Join",.CreateCustomScanState = custom_create_state},

@@ -409,11 +409,6 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		explain_sort(css, node->sorter->report, node->keys_only, node->filter, es);
 }
 
-/* ------------------------------------------------------------------------
- * The node
- * ------------------------------------------------------------------------
- */
-
 static Node *
 gpusort_create_state(CustomScan *cscan)
 {

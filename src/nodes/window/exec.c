@@ -945,11 +945,6 @@ window_rescan(CustomScanState *css)
 		ExecReScan(outer);
 }
 
-/* ------------------------------------------------------------------------
- * EXPLAIN
- * ------------------------------------------------------------------------
- */
-
 static void
 window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
@@ -970,11 +965,6 @@ window_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (es->analyze && node->jumped > 0)
 		ExplainPropertyInteger("Rows Skipped", NULL, node->jumped, es);
 }
-
-/* ------------------------------------------------------------------------
- * The node
- * ------------------------------------------------------------------------
- */
 
 const NodeType window_node = {
 	.scan = {.CustomName = "GpuSort Window",.CreateCustomScanState = custom_create_state},
