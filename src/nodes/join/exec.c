@@ -99,10 +99,9 @@ typedef struct MergedJoin
 	/* the current rows */
 	TupleTableSlot *outer;
 	TupleTableSlot *inner;		/* the child's row; NULL: none was read, or
-								 * the end */
+								 * the end (begun) */
 	int64		outer_int;		/* the key, if it is one integer */
 	int64		inner_int;
-	bool		inner_ended;
 	bool		in_group;		/* the outer row meets rows of a group */
 	bool		matched;		/* the outer row had a match */
 	double		unmatched_pairs;	/* pairs that failed the condition */
@@ -303,15 +302,6 @@ group_read(MergedJoin *node)
 	return node->stored;
 }
 
-static void
-group_rewind(InnerGroup *group)
-{
-	group->next = 0;
-	group->read = 0;
-	if (group->more_rows > 0)
-		tuplestore_rescan(group->more);
-}
-
 /* ------------------------------------------------------------------------
  * Reading rows
  * ------------------------------------------------------------------------
@@ -344,7 +334,6 @@ read_inner(MergedJoin *node, bool one_int)
 		if (unlikely(TupIsNull(row)))
 		{
 			node->inner = NULL;
-			node->inner_ended = true;
 			return false;
 		}
 		slot_getsomeattrs(row, node->last_inner);
@@ -403,14 +392,18 @@ begin_inner_group(MergedJoin *node, bool one_int)
 static TupleTableSlot *
 first_of_group_again(MergedJoin *node, bool one_int)
 {
+	InnerGroup *group = &node->group;
+
 	if (node->array == NULL)
 	{
-		group_rewind(&node->group);
+		group->next = 0;
+		group->read = 0;
+		if (group->more_rows > 0)
+			tuplestore_rescan(group->more);
 		return group_read(node);
 	}
-	node->array->pos = node->group.first;
+	node->array->pos = group->first;
 	node->array->eof = false;
-	node->inner_ended = false;
 	(void) read_inner(node, one_int);
 	return node->inner;
 }
@@ -442,7 +435,7 @@ next_outer(MergedJoin *node, bool one_int, bool *ended)
 	{
 		int			order;
 
-		if (unlikely(node->inner_ended))
+		if (unlikely(node->inner == NULL))
 		{
 			*ended = !node->fills;
 			return NULL;
@@ -768,35 +761,27 @@ join_rescan(CustomScanState *css)
 	ExecClearTuple(node->stored);
 	group_clear(&node->group);
 	node->outer = node->inner = NULL;
-	node->inner_ended = node->in_group = node->matched = node->begun = false;
+	node->in_group = node->matched = node->begun = false;
 	if (outerPlanState(css)->chgParam == NULL)
 		ExecReScan(outerPlanState(css));
 	if (innerPlanState(css)->chgParam == NULL)
 		ExecReScan(innerPlanState(css));
 }
 
-static const char *
-join_type_name(JoinType jointype)
-{
-	switch (jointype)
-	{
-		case JOIN_LEFT:
-			return "Left";
-		case JOIN_SEMI:
-			return "Semi";
-		case JOIN_ANTI:
-			return "Anti";
-		default:
-			return "Inner";
-	}
-}
+/* Names of the types that merge_join_has_node() lets through. */
+static const char *const join_type_names[] = {
+	[JOIN_INNER] = "Inner",
+	[JOIN_LEFT] = "Left",
+	[JOIN_SEMI] = "Semi",
+	[JOIN_ANTI] = "Anti"
+};
 
 static void
 join_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	MergedJoin *node = (MergedJoin *) css;
 
-	ExplainPropertyText("Join Type", join_type_name(node->join->join.jointype), es);
+	ExplainPropertyText("Join Type", join_type_names[node->join->join.jointype], es);
 	if (es->verbose)
 		ExplainPropertyBool("Inner Unique", node->join->join.inner_unique, es);
 	explain_condition(css, "Merge Cond", node->join->mergeclauses, ancestors, es);
