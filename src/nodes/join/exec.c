@@ -33,6 +33,7 @@
 #include "miscadmin.h"
 #include "nodes/base/custom_node.h"
 #include "nodes/base/group_compare.h"
+#include "nodes/base/rerun.h"
 #include "nodes/join/join.h"
 #include "nodes/sort/sort_node.h"
 #include "store/store.h"
@@ -688,7 +689,9 @@ begin_filter(MergedJoin *node)
 	if (node->join->join.jointype != JOIN_INNER)
 		joined = Max(joined, outer.ps->plan->plan_rows);
 	saves_inner = sorted_input_filter_saves(&outer, &inner, joined);
-	node->inner_first = saves_outer > saves_inner && sorted_input_may_swap(&outer, &inner);
+	/* PostgreSQL evaluates volatile functions for the outer rows first */
+	node->inner_first = saves_outer > saves_inner &&
+		(plan_can_rerun(outerPlanState(outer.ps), true) || plan_can_rerun(outerPlanState(inner.ps), true));
 	if (node->inner_first)
 		sorted_input_filter(&inner, &outer);
 	else if (saves_inner > 0)

@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "nodes/base/rerun.h"
 #include "nodes/shared/shared.h"
 #include "nodes/sort/sort_state.h"
 #include "sort/sort.h"
@@ -289,13 +288,6 @@ merge_side_pages(const MergeSide *side)
 	return shared != NULL && shared->sort.keys[0].attno == side->attno ? &shared->pages : NULL;
 }
 
-/* The most bytes of a filter. */
-static Size
-filter_memory(void)
-{
-	return (Size) work_mem * 1024 / 4;
-}
-
 double
 sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double matched)
 {
@@ -305,7 +297,7 @@ sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double 
 
 	/* a sort that keeps its rows for a rescan would keep rows that match an earlier other side */
 	if (sort == NULL || merge_side_pages(adds) == NULL || sort->random_access || sort->sort.limit_count != NULL ||
-		sort->sort.limit_offset != NULL || !key_filter_possible(added, filter_memory()))
+		sort->sort.limit_offset != NULL || !key_filter_possible(added, (Size) work_mem * 1024 / 4))
 		return 0;
 	/* a dropped row saves more than ten times what the filter takes for a row of either side */
 	if (rows - matched < (rows + added) / 4)
@@ -329,12 +321,6 @@ sorted_input_filter(const MergeSide *adds, const MergeSide *drops)
 
 	set_filter_use(adds, KEY_FILTER_ADDS, filter);
 	set_filter_use(drops, KEY_FILTER_DROPS, filter);
-}
-
-bool
-sorted_input_may_swap(const MergeSide *outer, const MergeSide *inner)
-{
-	return plan_can_rerun(outerPlanState(outer->ps), true) || plan_can_rerun(outerPlanState(inner->ps), true);
 }
 
 bool

@@ -102,12 +102,6 @@ extern double sorted_input_filter_saves(const MergeSide *adds, const MergeSide *
 extern void sorted_input_filter(const MergeSide *adds, const MergeSide *drops);
 
 /*
- * Can the inner side of a merge join be sorted before the outer one?  Not if both may have volatile functions,
- * which PostgreSQL evaluates for the outer rows first.
- */
-extern bool sorted_input_may_swap(const MergeSide *outer, const MergeSide *inner);
-
-/*
  * Has the GpuSort below rows?  Asked before its first row, also after a rescan.  It takes a row of its child, and
  * does not sort.
  */
