@@ -80,7 +80,6 @@ typedef struct SortGroups
 	int64		n;				/* sorts */
 	uint64		algorithms[2];	/* bit sets of algorithm ids: of full sorts,
 								 * and of bounded sorts */
-	bool		batches;		/* batches of small groups */
 	int64		memory_kb;		/* sum of the sorts in memory */
 	int64		memory_peak_kb;
 	int64		disk_kb;		/* sum of the sorts that wrote runs */
@@ -140,12 +139,11 @@ group_batch_reset(GroupBatch *batch)
 	tie_groups_begin(&batch->groups, batch->tiebreak, &batch->arena, batch->rids);
 }
 
-/* Creates an empty batch in the current memory context.  keys order the rows of a group. */
+/* Creates an empty batch.  keys order the rows of a group. */
 static GroupBatch *
-group_batch_create(TupleDesc desc, const KeyColumn *keys, int nkeys)
+group_batch_create(MemoryContext within, TupleDesc desc, const KeyColumn *keys, int nkeys)
 {
-	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort groups",
-											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext cxt = AllocSetContextCreate(within, "GpuSort groups", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	GroupBatch *batch = palloc0(sizeof(GroupBatch));
 
@@ -276,7 +274,6 @@ count_batch(IncrementalState *node, size_t rows)
 	Size		bytes = arena_used(&node->batch->arena);
 
 	count_space(&node->batches, bytes, false, 0);
-	node->batches.batches = true;
 	node->batch_report.rows += rows;
 	node->batch_report.memory_peak = Max(node->batch_report.memory_peak, bytes);
 }
@@ -387,13 +384,8 @@ sort_batch(IncrementalState *node)
 	bool		new_group = true;
 
 	if (node->batch == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
-
-		node->batch = group_batch_create(ExecGetResultType(outerPlanState(node)),
+		node->batch = group_batch_create(node->css.ss.ps.state->es_query_cxt, ExecGetResultType(outerPlanState(node)),
 										 node->sort.keys + node->prefix->n, node->sort.nkeys - node->prefix->n);
-		MemoryContextSwitchTo(old);
-	}
 	batch = node->batch;
 	for (; row != NULL; row = index_source_next(node->source))
 	{
@@ -587,8 +579,6 @@ group_methods(const SortGroups *groups)
 {
 	List	   *methods = NIL;
 
-	if (groups->batches)
-		methods = lappend(methods, pstrdup("multikey"));
 	for (int bounded = 0; bounded < 2; bounded++)
 	{
 		for (int id = 0; id < ALGORITHM_COUNT; id++)
@@ -619,9 +609,8 @@ explain_group_space(const char *group, const char *type, int64 average, int64 pe
 }
 
 static void
-explain_groups(const SortGroups *groups, const char *group, ExplainState *es)
+explain_groups(const SortGroups *groups, const char *group, List *methods, ExplainState *es)
 {
-	List	   *methods = group_methods(groups);
 	ListCell   *lc;
 
 	if (groups->n == 0)
@@ -656,8 +645,8 @@ incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	explain_keys(css, &node->sort, node->prefix->n, ancestors, es);
 	if (!es->analyze)
 		return;
-	explain_groups(&node->batches, "Full-sort Groups", es);
-	explain_groups(&node->groups, "Pre-sorted Groups", es);
+	explain_groups(&node->batches, "Full-sort Groups", list_make1(pstrdup("multikey")), es);
+	explain_groups(&node->groups, "Pre-sorted Groups", group_methods(&node->groups), es);
 	if (node->filter != NULL)
 		explain_dropped("", 0, 0, 0, node->filter, es);
 }
