@@ -248,18 +248,6 @@ parallel_sort_open_device_job(ParallelSortState *node)
 										&node->returned);
 }
 
-/* Sends the leader's own share to the device job. */
-static void
-send_own_share(ParallelSortState *node)
-{
-	EState	   *estate = node->css.ss.ps.state;
-
-	/* as Gather sets it around its child */
-	estate->es_query_dsa = node->gather->pei->area;
-	partial_sort_send_own_rows(node->partial);
-	estate->es_query_dsa = NULL;
-}
-
 /* ExchangeServe callback: grows the job if it needs more room. */
 static bool
 serve_device(void *arg)
@@ -277,11 +265,17 @@ serve_device(void *arg)
 static bool
 parallel_sort_on_device(ParallelSortState *node)
 {
+	EState	   *estate = node->css.ss.ps.state;
 	Exchange   *ex = node->partial->exchange;
 	DeviceSent	sent_to_device;
 
 	if (parallel_leader_participation)
-		send_own_share(node);
+	{
+		/* as Gather sets it around its child */
+		estate->es_query_dsa = node->gather->pei->area;
+		partial_sort_send_own_rows(node->partial);
+		estate->es_query_dsa = NULL;
+	}
 	if (!exchange_wait_all(ex, serve_device, node))
 	{
 		/* a worker may have noticed the failure first: the leader reports it */

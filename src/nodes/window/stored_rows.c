@@ -28,7 +28,6 @@ struct StoredReader
 struct StoredRows
 {
 	PlanState  *child;
-	TupleDesc	desc;
 	GroupColumns *columns;		/* with the values of the first row */
 	Tuplestorestate *store;		/* the rows, if there are several; NULL until needed */
 	int64		n;				/* rows */
@@ -40,7 +39,7 @@ struct StoredRows
 static TupleTableSlot *
 make_slot(const StoredRows *rows)
 {
-	return ExecInitExtraTupleSlot(rows->child->state, rows->desc, &TTSOpsMinimalTuple);
+	return ExecInitExtraTupleSlot(rows->child->state, ExecGetResultType(rows->child), &TTSOpsMinimalTuple);
 }
 
 StoredRows *
@@ -49,7 +48,6 @@ stored_rows_create(PlanState *child, GroupColumns *columns)
 	StoredRows *rows = palloc0(sizeof(StoredRows));
 
 	rows->child = child;
-	rows->desc = ExecGetResultType(child);
 	rows->columns = columns;
 	rows->current = make_slot(rows);
 	return rows;
