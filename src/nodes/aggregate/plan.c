@@ -354,17 +354,15 @@ renumber(Node *expr, void *context)
 	return expression_tree_mutator(expr, renumber, context);
 }
 
-/* expression_tree_mutator: replaces the child's columns by what they are computed from. */
+/* expression_tree_mutator: replaces a child's columns by what they are computed from. */
 static Node *
-pull_up_column(Node *expr, void *context)
+pull_up_column(Node *expr, void *child)
 {
-	const InputColumns *input = context;
-
 	if (expr == NULL)
 		return NULL;
 	if (IsA(expr, Var))
-		return copyObject((Node *) get_tle_by_resno(input->child->targetlist, ((Var *) expr)->varattno)->expr);
-	return expression_tree_mutator(expr, pull_up_column, context);
+		return copyObject((Node *) get_tle_by_resno(((Plan *) child)->targetlist, ((Var *) expr)->varattno)->expr);
+	return expression_tree_mutator(expr, pull_up_column, child);
 }
 
 /* Would another place compute the same? */
@@ -441,32 +439,14 @@ target_list_is_free(const Plan *plan)
 	}
 }
 
-/* Are the expressions, in terms of the child's input, as good as where they are? */
-static bool
-computed_can_move(const InputColumns *input)
-{
-	ListCell   *lc;
-
-	foreach(lc, input->computed)
-	{
-		if (!expr_can_move(pull_up_column(lfirst(lc), (void *) input)))
-			return false;
-	}
-	return true;
-}
-
-/* Appends the expressions to a target list; moved: in terms of the child's input. */
+/* Appends expressions to a target list. */
 static List *
-append_computed(List *tlist, const InputColumns *input, bool moved)
+append_computed(List *tlist, const List *exprs)
 {
 	ListCell   *lc;
 
-	foreach(lc, input->computed)
-	{
-		Node	   *expr = moved ? pull_up_column(lfirst(lc), (void *) input) : copyObject(lfirst(lc));
-
-		tlist = lappend(tlist, makeTargetEntry((Expr *) expr, list_length(tlist) + 1, NULL, false));
-	}
+	foreach(lc, exprs)
+		tlist = lappend(tlist, makeTargetEntry(lfirst(lc), list_length(tlist) + 1, NULL, false));
 	return tlist;
 }
 
@@ -477,7 +457,8 @@ make_input(const Agg *agg, InputColumns *input)
 	Plan	   *child = input->child;
 	int			natts = list_length(child->targetlist);
 	List	   *tlist = NIL;
-	bool		free = target_list_is_free(child) && computed_can_move(input);
+	Node	   *moved = pull_up_column((Node *) input->computed, child);
+	bool		free = target_list_is_free(child) && expr_can_move(moved);
 	Result	   *result;
 
 	for (int i = 1; i <= natts; i++)
@@ -496,7 +477,7 @@ make_input(const Agg *agg, InputColumns *input)
 	}
 	if (input->ncolumns == natts && input->computed == NIL)
 		return child;
-	tlist = append_computed(tlist, input, free);
+	tlist = append_computed(tlist, free ? (List *) moved : copyObject(input->computed));
 	if (free)
 	{
 		child->targetlist = tlist;
@@ -697,9 +678,9 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 	int			ngroup = agg->numCols;
 	int			n = list_length(sort->plan.targetlist);
 	int			nbelow = list_length(below->targetlist);
-	InputColumns inner = {0};
 	int			nkeys;
 	const KeyColumn *keys = output_keys(input->child, &nkeys);
+	Node	   *moved;
 	ListCell   *lc;
 
 	if (nkeys < ngroup || nkeys > ngroup + all->norder || !keys_lead(agg, all, keys, nkeys))
@@ -709,11 +690,10 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 		if (expr_is_loud((Node *) input->computed))
 			return "an expression may fail for a group that is not read";
 		/* the sort's columns are the child's, perhaps in another order */
-		inner.child = below;
-		inner.computed = (List *) pull_up_column((Node *) input->computed, input);
-		if (!target_list_is_free(below) || !computed_can_move(&inner))
+		moved = pull_up_column(pull_up_column((Node *) input->computed, sort), below);
+		if (!target_list_is_free(below) || !expr_can_move(moved))
 			return "an expression cannot be computed below the sort";
-		below->targetlist = append_computed(below->targetlist, &inner, true);
+		below->targetlist = append_computed(below->targetlist, (List *) moved);
 		for_each_from(lc, below->targetlist, nbelow)
 		{
 			TargetEntry *tle = lfirst_node(TargetEntry, lc);
