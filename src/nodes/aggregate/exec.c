@@ -311,23 +311,6 @@ finalize(AggregateState *node)
 	MemoryContextSwitchTo(old);
 }
 
-/* The result of a group; NULL if it fails HAVING. */
-static TupleTableSlot *
-finish_group(AggregateState *node)
-{
-	AggState   *agg = node->agg;
-	ExprContext *econtext = agg->ss.ps.ps_ExprContext;
-
-	econtext->ecxt_outertuple = agg->ss.ss_ScanTupleSlot;
-	finalize(node);
-	if (!ExecQual(agg->ss.ps.qual, econtext))
-	{
-		node->filtered++;
-		return NULL;
-	}
-	return ExecProject(agg->ss.ps.ps_ProjInfo);
-}
-
 /* Is the number of the group's values known from the number of the sort's rows? */
 static bool
 count_is_known(AggregateState *node, uint64 *rows)
@@ -369,23 +352,26 @@ static TupleTableSlot *
 aggregate_exec(PlanState *pstate)
 {
 	AggregateState *node = (AggregateState *) pstate;
+	AggState   *agg = node->agg;
+	ExprContext *econtext = agg->ss.ps.ps_ExprContext;
 
 	for (;;)
 	{
 		TupleTableSlot *row = node->pending;
-		TupleTableSlot *result;
 
 		CHECK_FOR_INTERRUPTS();
 		if (row == NULL && !node->ended)
 			row = aggregate_next_row(node);
 		/* without GROUP BY there is one result, even of no rows */
 		if (row == NULL && (node->plan->aggstrategy != AGG_PLAIN || node->returned))
-			return ExecClearTuple(node->agg->ss.ps.ps_ResultTupleSlot);
+			return ExecClearTuple(agg->ss.ps.ps_ResultTupleSlot);
 		take_values(node, row);
 		node->returned = true;
-		result = finish_group(node);
-		if (result != NULL)
-			return result;
+		econtext->ecxt_outertuple = agg->ss.ss_ScanTupleSlot;
+		finalize(node);
+		if (ExecQual(agg->ss.ps.qual, econtext))
+			return ExecProject(agg->ss.ps.ps_ProjInfo);
+		node->filtered++;
 	}
 }
 
@@ -408,12 +394,6 @@ has_group_columns(Node *expr, void *context)
 }
 
 static void
-use_column(AggregateState *node, AttrNumber attno)
-{
-	node->last_attno = Max(node->last_attno, attno);
-}
-
-static void
 init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
 {
 	node->evaluates |= transition_init(node->agg, t, trans);
@@ -426,7 +406,7 @@ init_transition(AggregateState *node, Transition *t, AggStatePerTrans trans)
 		t->att = node->set_attno = linitial_int((const List *) linitial(node->order));
 		return;
 	}
-	use_column(node, t->att);
+	node->last_attno = Max(node->last_attno, t->att);
 }
 
 /* The columns that are compared: those of groups, then those by which a DISTINCT or mode() has its input. */
@@ -449,7 +429,7 @@ init_columns(AggregateState *node)
 
 		group_columns_add(node->columns, linitial_int(column), lsecond_int(column), lthird_int(column));
 	}
-	use_column(node, node->columns->last_attno);
+	node->last_attno = Max(node->last_attno, node->columns->last_attno);
 }
 
 /* The column whose DISTINCT values are counted, if there is one group and nothing else is computed; otherwise 0. */
@@ -523,7 +503,7 @@ aggregate_begin(CustomScanState *css, EState *estate, int eflags)
 	init_columns(node);
 	if (node->set_attno != 0)
 	{
-		use_column(node, node->set_attno);
+		node->last_attno = Max(node->last_attno, node->set_attno);
 		node->set = ordered_set_create(agg, node->set_attno, desc,
 									   node->has_mode ? &node->columns->columns[node->ngroup] : NULL);
 	}
