@@ -122,16 +122,6 @@ sorted_input_skips_cheaply(const PlanState *ps)
 	return shared_node(ps) != NULL;
 }
 
-/* Is this column of the slot's row NULL? */
-static bool
-is_null(TupleTableSlot *slot, AttrNumber attno)
-{
-	bool		isnull;
-
-	(void) slot_getattr(slot, attno, &isnull);
-	return isnull;
-}
-
 /* sorted_input_skip_values() of a parallel sort.  Only the last row of a batch may have a NULL. */
 static uint64
 skip_merged_values(ParallelSortState *node, AttrNumber attno, uint64 *nulls)
@@ -145,7 +135,7 @@ skip_merged_values(ParallelSortState *node, AttrNumber attno, uint64 *nulls)
 	{
 		CHECK_FOR_INTERRUPTS();
 		row_to_slot(node->row_slot, last);
-		*nulls += is_null(node->row_slot, attno);
+		*nulls += slot_attisnull(node->row_slot, attno);
 		rows += n;
 	}
 	return rows;
@@ -168,7 +158,7 @@ sorted_input_skip_values(PlanState *ps, AttrNumber attno, uint64 *nulls)
 	if (rows == 0)
 		return 0;
 	sorted_input_peek(ps, rows - 1, ps->ps_ResultTupleSlot);
-	*nulls = is_null(ps->ps_ResultTupleSlot, attno);
+	*nulls = slot_attisnull(ps->ps_ResultTupleSlot, attno);
 	return sorted_input_skip(ps, rows);
 }
 
