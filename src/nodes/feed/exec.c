@@ -42,7 +42,7 @@
 static void
 begin_sort(PartialSortState *partial, Sorter **sorter, int participants, SortBegin begin)
 {
-	if (*sorter != NULL && partial->sorts_keys != partial->spec.keys_only)
+	if (*sorter != NULL && (*sorter)->keybuf->keys_only != partial->spec.keys_only)
 	{
 		sorter_destroy(*sorter);
 		*sorter = NULL;
@@ -54,7 +54,6 @@ begin_sort(PartialSortState *partial, Sorter **sorter, int participants, SortBeg
 		partial->spec.participants = participants;
 		partial->spec.timing = compat_node_timed(&partial->css.ss.ps);
 		*sorter = sorter_create(&partial->spec);
-		partial->sorts_keys = partial->spec.keys_only;
 		MemoryContextSwitchTo(old);
 	}
 	begin.keep_duplicates = partial->spec.distinct == 0;
@@ -407,12 +406,3 @@ const NodeType partial_sort_node = {
 	},
 	.state_size = sizeof(PartialSortState)
 };
-
-PartialSortState *
-partial_sort_of_gather(GatherState *gather)
-{
-	PartialSortState *partial = (PartialSortState *) outerPlanState(gather);
-
-	Assert(IsA(partial, CustomScanState) && partial->css.methods == &partial_sort_node.exec);
-	return partial;
-}

@@ -26,7 +26,6 @@ typedef struct PartialSortState
 	SortResult *result;			/* result of the last sort */
 	PageSource	pages;
 	SortSpec	spec;			/* keys_only may change between executions */
-	bool		sorts_keys;		/* spec.keys_only of the sorters */
 	Sink	   *share_sink;		/* of this participant's rows for the device job */
 
 	Exchange   *exchange;		/* NULL: no workers, or the node was shut down */
@@ -42,9 +41,6 @@ typedef struct PartialSortState
 	int			nreports;		/* planned workers + 1; 0: no exchange */
 	ParticipantReport *reports; /* by ring; the leader's is the last */
 } PartialSortState;
-
-/* Returns the partial sort below a parallel sort's Gather. */
-extern PartialSortState *partial_sort_of_gather(GatherState *gather);
 
 /*
  * ExecProcNode of the leader's partial sort while workers are launched: returns

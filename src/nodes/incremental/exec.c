@@ -516,7 +516,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 
 	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
 	sort_plan_read(&node->sort, css);
-	nprefix = incremental_plan_prefix(cscan);
+	nprefix = linitial_int((const List *) llast(cscan->custom_private));
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	node->prefix = group_columns_create(css, nprefix);
 	group_columns_add_keys(node->prefix, node->sort.keys, nprefix);

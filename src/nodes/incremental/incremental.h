@@ -14,9 +14,6 @@
 /* Plan node "Custom Scan (GpuSort Incremental)". */
 extern const NodeType incremental_node;
 
-/* The number of leading key columns by which the child's rows are ordered. */
-extern int	incremental_plan_prefix(const CustomScan *cscan);
-
 /* Makes the node, which has the abilities of an Incremental Sort.  limit may be NULL. */
 extern Plan *incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit);
 

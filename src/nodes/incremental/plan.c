@@ -8,12 +8,6 @@
 #include "nodes/base/plan_format.h"
 #include "nodes/incremental/incremental.h"
 
-int
-incremental_plan_prefix(const CustomScan *cscan)
-{
-	return linitial_int((List *) llast(cscan->custom_private));
-}
-
 Plan *
 incremental_plan_make(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
 {

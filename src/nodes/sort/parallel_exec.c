@@ -589,7 +589,8 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	node->gather = castNode(GatherState, outerPlanState(css));
-	node->partial = partial_sort_of_gather(node->gather);
+	node->partial = (PartialSortState *) outerPlanState(node->gather);
+	Assert(node->partial->css.methods == &partial_sort_node.exec);
 	desc = ExecGetResultType(outerPlanState(css));
 	node->keys_only = node->sort.limit_count == NULL && node->sort.limit_offset == NULL &&
 		keys_only_possible(desc, node->sort.keys, node->sort.nkeys);
