@@ -26,7 +26,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_aggregate.h"
-#include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -37,9 +36,6 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/sort/sort_node.h"
 #include "nodes/transition/advance.h"
-#include "optimizer/optimizer.h"
-#include "parser/parse_agg.h"
-#include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/ruleutils.h"

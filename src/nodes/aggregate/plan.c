@@ -23,7 +23,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_aggregate.h"
-#include "catalog/pg_type.h"
 #include "compat.h"
 #include "expression.h"
 #include "nodes/aggregate/aggregate.h"
@@ -36,8 +35,6 @@
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/tlist.h"
-#include "parser/parse_agg.h"
 #include "parser/parse_oper.h"
 #include "parser/parsetree.h"
 #include "settings.h"

@@ -11,7 +11,6 @@
 
 #include "nodes/base/plan_columns.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 
 /* The list of a scan's columns, to which INDEX_VAR refers; NIL for other nodes. */

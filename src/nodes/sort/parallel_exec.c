@@ -50,7 +50,6 @@
 #include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
 #include "postmaster/bgworker.h"
-#include "scan/scan.h"
 #include "settings.h"
 #include "storage/dsm_impl.h"
 #include "utils/memutils.h"

@@ -11,7 +11,6 @@
 #include "nodes/base/plan_columns.h"
 #include "nodes/base/plan_format.h"
 #include "nodes/feed/feed.h"
-#include "nodes/makefuncs.h"
 #include "nodes/sort/sort_node.h"
 #include "rewrite/rewriteManip.h"
 

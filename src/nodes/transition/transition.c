@@ -11,7 +11,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_aggregate.h"
-#include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "nodes/transition/transition.h"
