@@ -8,10 +8,6 @@
  * GpuSort above the Gather merges the rings (nodes/sort/parallel_exec.c).  So no row passes
  * through the Gather.
  *
- * Gather launches its workers only when it is asked for a tuple, and it asks the
- * leader's partial sort for one.  partial_sort_exec_dummy() returns a dummy
- * tuple, which the parent discards, so that the launch waits for no row.
- *
  * If the leader has a device job (gpu/producer.c), all participants send their
  * rows there and write nothing.
  *

@@ -3,13 +3,12 @@
  *	  The executor node "Custom Scan (GpuSort)" above a Gather of partial sorts.
  *
  * The partial sorts run in the workers and maybe in the leader; this node merges
- * their sorted rows.  Gather launches its workers only when it is asked for a
- * tuple, so launch_workers() asks it for a dummy tuple.  Then the leader's own
- * share is sorted directly, and the participants' streams are merged
- * (merge_tree.c).  If there are many workers and no LIMIT of few rows, the leader
- * takes no share and reads two streams: two workers merge the streams of all workers
- * (exchange.c).  After the last row Gather is read to its end, so that the workers'
- * errors and instrumentation arrive as under any Gather.
+ * their sorted rows.  When the workers are launched, the leader's own share is
+ * sorted directly, and the participants' streams are merged (merge_tree.c).  If
+ * there are many workers and no LIMIT of few rows, the leader takes no share and
+ * reads two streams: two workers merge the streams of all workers (exchange.c).
+ * After the last row Gather is read to its end, so that the workers' errors and
+ * instrumentation arrive as under any Gather.
  *
  * Without workers there is at most one stream, the leader's, and nothing to
  * merge: its rows come directly from its sort.
