@@ -135,22 +135,10 @@ gpusort_run(GpuSortState *node)
 	if (node->sorter == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-		SortSpec	spec = {0};
 
-		spec.desc = ExecGetResultType(outer);
-		spec.keys = node->sort.keys;
-		spec.nkeys = node->sort.nkeys;
-		spec.node = node->css.ss.ps.plan->plan_node_id;
-		spec.random_access = node->random_access;
-		spec.keys_only = node->keys_only;
-		spec.distinct = node->sort.distinct;
-		spec.groups = node->sort.groups;
-		spec.compares = node->compares;
-		spec.can_rerun = gpusort_can_rerun;
-		spec.can_rerun_arg = outer;
 		/* reading the clock takes long compared with a sort of ten rows */
-		spec.timing = compat_node_timed(&node->css.ss.ps);
-		node->sorter = sorter_create(&spec);
+		node->spec.timing = compat_node_timed(&node->css.ss.ps);
+		node->sorter = sorter_create(&node->spec);
 		MemoryContextSwitchTo(old);
 	}
 
@@ -300,7 +288,7 @@ rows_suit_device(const GpuSortState *node)
 	const Algorithm *forced = gpusort_forced_algorithm();
 	SortCostFacts facts = {0};
 
-	if (node->random_access || device_state() != DEVICE_STATE_READY ||
+	if (node->spec.random_access || device_state() != DEVICE_STATE_READY ||
 		(forced != NULL && (!algorithm_on_gpu(forced) || forced->by_value || forced->keys_only)))
 		return false;
 	facts.rows = outer->plan->plan_rows;
@@ -319,18 +307,24 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
 	sort_plan_read(&node->sort, css);
-	node->random_access =
-		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
+	node->spec.random_access = (eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	page_source_init(&node->pages, outerPlanState(css));
 
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
-	node->keys_only = node->sort.limit_count == NULL && node->sort.limit_offset == NULL &&
-		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->sort.keys, node->sort.nkeys) &&
-		!rows_suit_device(node);
-	ExecInitResultSlot(&css->ss.ps, node->keys_only ? &keys_slot_ops : &TTSOpsMinimalTuple);
-	if (node->keys_only)
+	node->spec.desc = ExecGetResultType(outerPlanState(css));
+	node->spec.keys = node->sort.keys;
+	node->spec.nkeys = node->sort.nkeys;
+	node->spec.distinct = node->sort.distinct;
+	node->spec.groups = node->sort.groups;
+	node->spec.node = css->ss.ps.plan->plan_node_id;
+	node->spec.can_rerun = gpusort_can_rerun;
+	node->spec.can_rerun_arg = outerPlanState(css);
+	node->spec.keys_only = node->sort.limit_count == NULL && node->sort.limit_offset == NULL &&
+		keys_only_possible(node->spec.desc, node->sort.keys, node->sort.nkeys) && !rows_suit_device(node);
+	ExecInitResultSlot(&css->ss.ps, node->spec.keys_only ? &keys_slot_ops : &TTSOpsMinimalTuple);
+	if (node->spec.keys_only)
 		((KeysSlot *) css->ss.ps.ps_ResultTupleSlot)->writer = row_writer_create(ExecGetResultType(&css->ss.ps));
 	css->ss.ps.ExecProcNode = gpusort_exec_first;
 }
@@ -359,7 +353,7 @@ gpusort_rescan(CustomScanState *css)
 		return;
 
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
-	if (outer->chgParam != NULL || !node->random_access ||
+	if (outer->chgParam != NULL || !node->spec.random_access ||
 		node->bound != sort_plan_bound(&node->sort, &node->css))
 	{
 		node->sort_done = false;
@@ -406,7 +400,7 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyFloat("Rows Removed by Merge Cond", NULL,
 							 ps->instrument->nfiltered1 / ps->instrument->nloops, 0, es);
 	if (es->analyze && node->sort_done)
-		explain_sort(css, node->sorter->report, node->keys_only, node->filter, es);
+		explain_sort(css, node->sorter->report, node->spec.keys_only, node->filter, es);
 }
 
 static Node *

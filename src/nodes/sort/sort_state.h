@@ -16,9 +16,7 @@ typedef struct GpuSortState
 {
 	CustomScanState css;
 	SortPlan	sort;
-	bool		random_access;	/* the parent rewinds, marks, reads backward */
-	bool		keys_only;		/* returned rows are made from normalized keys */
-	bool		compares;		/* TakenRows.equal is asked for */
+	SortSpec	spec;
 	bool		sort_done;
 	size_t		bound;			/* rows wanted of the last sort; 0: all */
 	int			work_mem;		/* setting when the last sort began */

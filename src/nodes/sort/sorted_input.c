@@ -248,7 +248,7 @@ sorted_input_compares(PlanState *ps, const GroupColumns *columns)
 			return false;
 	}
 	if (((CustomScanState *) ps)->methods == &sort_node.exec)
-		((GpuSortState *) ps)->compares = true;
+		((GpuSortState *) ps)->spec.compares = true;
 	else
 		((ParallelSortState *) ps)->compares = true;
 	return true;
@@ -286,14 +286,14 @@ sorted_input_filter_saves(const MergeSide *adds, const MergeSide *drops, double 
 	double		rows = drops->ps->plan->plan_rows;
 
 	/* a sort that keeps its rows for a rescan would keep rows that match an earlier other side */
-	if (sort == NULL || merge_side_pages(adds) == NULL || sort->random_access || sort->sort.limit_count != NULL ||
+	if (sort == NULL || merge_side_pages(adds) == NULL || sort->spec.random_access || sort->sort.limit_count != NULL ||
 		sort->sort.limit_offset != NULL || !key_filter_possible(added, (Size) work_mem * 1024 / 4))
 		return 0;
 	/* a dropped row saves more than ten times what the filter takes for a row of either side */
 	if (rows - matched < (rows + added) / 4)
 		return 0;
 	/* a sort of keys takes half as long as one of rows */
-	return sort->keys_only ? (rows - matched) / 2 : rows - matched;
+	return sort->spec.keys_only ? (rows - matched) / 2 : rows - matched;
 }
 
 /* Gives the side's sort its part in a filter. */
