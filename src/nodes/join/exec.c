@@ -347,26 +347,20 @@ read_inner(MergedJoin *node, bool one_int)
 	return true;
 }
 
-/* The first inner row was read: finds out where the inner rows are. */
+/* Reads the first inner row, and finds out where the inner rows are. */
 static pg_noinline void
-find_inner(MergedJoin *node)
+begin_inner(MergedJoin *node, bool one_int)
 {
-	MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+	MemoryContext old;
 
+	(void) read_inner(node, one_int);
+	old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 	node->begun = true;
 	node->array = sorted_input_array(innerPlanState(node));
 	node->skip_after = sorted_input_skips_cheaply(innerPlanState(node)) ? 1 : SKIP_AFTER;
 	if (node->array == NULL && node->writer == NULL)
 		node->writer = row_writer_create(ExecGetResultType(innerPlanState(node)));
 	MemoryContextSwitchTo(old);
-}
-
-/* Reads the first inner row. */
-static pg_attribute_always_inline void
-begin_inner(MergedJoin *node, bool one_int)
-{
-	(void) read_inner(node, one_int);
-	find_inner(node);
 }
 
 /* The inner row is the first one with the outer row's key. */
