@@ -156,7 +156,6 @@ gpusort_run(GpuSortState *node)
 	InstrCountFiltered1(&node->css.ss.ps, node->pages.key_filter.dropped);
 	estate->es_direction = direction;
 	sort_node_count(node->sorter->report);
-	node->sort_done = true;
 }
 
 /* ------------------------------------------------------------------------
@@ -247,7 +246,7 @@ gpusort_exec_first(PlanState *pstate)
 	GpuSortState *node = (GpuSortState *) pstate;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!node->sort_done)
+	if (node->result == NULL)
 	{
 		gpusort_run(node);
 		gpusort_choose_exec(node);
@@ -349,14 +348,13 @@ gpusort_rescan(CustomScanState *css)
 
 	Assert(!node->pages.asked);
 	/* before the sort, ExecProcNode() rescans a child with changed parameters */
-	if (!node->sort_done)
+	if (node->result == NULL)
 		return;
 
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
 	if (outer->chgParam != NULL || !node->spec.random_access ||
 		node->bound != sort_plan_bound(&node->sort, &node->css))
 	{
-		node->sort_done = false;
 		node->result = NULL;
 		sorter_end(node->sorter);
 		ExecSetExecProcNode(&css->ss.ps, gpusort_exec_first);
@@ -376,7 +374,7 @@ gpusort_mark(CustomScanState *css)
 {
 	GpuSortState *node = (GpuSortState *) css;
 
-	if (node->sort_done)
+	if (node->result != NULL)
 		node->result->methods->mark(node->result);
 }
 
@@ -385,7 +383,7 @@ gpusort_restore(CustomScanState *css)
 {
 	GpuSortState *node = (GpuSortState *) css;
 
-	if (node->sort_done)
+	if (node->result != NULL)
 		node->result->methods->restore(node->result);
 }
 
@@ -399,7 +397,7 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (es->analyze && ps->instrument != NULL && ps->instrument->nfiltered1 > 0)
 		ExplainPropertyFloat("Rows Removed by Merge Cond", NULL,
 							 ps->instrument->nfiltered1 / ps->instrument->nloops, 0, es);
-	if (es->analyze && node->sort_done)
+	if (es->analyze && node->result != NULL)
 		explain_sort(css, node->sorter->report, node->spec.keys_only, node->filter, es);
 }
 

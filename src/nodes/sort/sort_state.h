@@ -17,12 +17,11 @@ typedef struct GpuSortState
 	CustomScanState css;
 	SortPlan	sort;
 	SortSpec	spec;
-	bool		sort_done;
 	size_t		bound;			/* rows wanted of the last sort; 0: all */
 	int			work_mem;		/* setting when the last sort began */
 	double		hash_mem_multiplier;	/* setting when the last sort began */
 	Sorter	   *sorter;			/* NULL until the first row is asked for */
-	SortResult *result;			/* result of the last sort */
+	SortResult *result;			/* NULL until the rows are sorted */
 	DistinctFilter *filter;		/* for results with duplicates; NULL until
 								 * there is one */
 	PageSource	pages;

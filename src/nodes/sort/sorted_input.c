@@ -24,7 +24,7 @@ sorted_node(PlanState *ps)
 {
 	GpuSortState *node = (GpuSortState *) ps;
 
-	if (!IsA(ps, CustomScanState) || node->css.methods != &sort_node.exec || !node->sort_done ||
+	if (!IsA(ps, CustomScanState) || node->css.methods != &sort_node.exec || node->result == NULL ||
 		node->result->duplicates)
 		return NULL;
 	return node;
@@ -322,7 +322,7 @@ sorted_input_has_rows(PlanState *ps)
 	if (ps->chgParam != NULL)
 		ExecReScan(ps);
 	/* a sort that was asked for a row had none */
-	return !node->sort_done && page_source_has_rows(&node->pages);
+	return node->result == NULL && page_source_has_rows(&node->pages);
 }
 
 bool

@@ -25,10 +25,9 @@ struct RowQueue
 	GroupColumns *columns;		/* with the values of the last partition's first row */
 	int64		partition;		/* its number */
 	TupleTableSlot *pending;	/* the child's row that is not in the queue yet; NULL: there are no more */
-	bool		begun;			/* there is a current row */
 	int			places;
 	int			first;			/* place of the current row */
-	int			n;				/* rows in the queue */
+	int			n;				/* rows in the queue, with the current one */
 	QueuedRow	rows[FLEXIBLE_ARRAY_MEMBER];	/* in a circle */
 };
 
@@ -57,7 +56,6 @@ void
 row_queue_begin(RowQueue *queue, TupleTableSlot *row)
 {
 	queue->pending = row;
-	queue->begun = false;
 	queue->first = queue->n = 0;
 	queue->partition = 0;
 }
@@ -85,15 +83,14 @@ add_pending(RowQueue *queue)
 TupleTableSlot *
 row_queue_next(RowQueue *queue)
 {
-	if (queue->begun)
+	if (queue->n > 0)
 	{
 		queue->first = queue->first + 1 < queue->places ? queue->first + 1 : 0;
 		queue->n--;
 	}
 	while (queue->n < queue->places && queue->pending != NULL)
 		add_pending(queue);
-	queue->begun = queue->n > 0;
-	return queue->begun ? row_at(queue, 0)->slot : NULL;
+	return queue->n > 0 ? row_at(queue, 0)->slot : NULL;
 }
 
 TupleTableSlot *
