@@ -67,7 +67,9 @@ sub statement
 	my ($total, $window) = window();
 	# GROUPS needs an order
 	$window =~ s/GROUPS.*// if $window !~ /ORDER/;
-	my @functions = (qw(rank() dense_rank() percent_rank() cume_dist()), $window =~ /ROWS UNBOUNDED/ ? () : 'count(*)',
+	my @functions = (qw(rank() dense_rank() percent_rank() cume_dist()),
+		$window =~ /ROWS UNBOUNDED/ ? ()
+		: ('count(*)', 'count(' . pick(@names) . ')', 'count(*) FILTER (WHERE id % 3 > 0)'),
 		$total ? ('row_number()', 'row_number()', 'ntile(' . pick(1, 3, 50) . ')') : ());
 	my @wanted = map { pick(@functions) . ' OVER w' } 1 .. pick(1, 1, 2, 3);
 	my @columns = grep { pick(0, 0, 1) } ($total ? 'id' : (), map { "$_" } @names);
