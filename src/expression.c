@@ -1,6 +1,6 @@
 /*
  * expression.c
- *	  Expressions that are evaluated earlier, or more often, than PostgreSQL's plan would.
+ *	  Expressions that are evaluated at another place, earlier, or more often than PostgreSQL's plan would.
  *
  * Nobody may notice that, so what an expression consists of must be known.
  */
@@ -10,6 +10,7 @@
 #include "catalog/pg_proc.h"
 #include "expression.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
@@ -97,4 +98,14 @@ expr_is_quiet(Node *expr, ExprContext *econtext)
 {
 	/* not the value of a subquery that has not run yet */
 	return !expr_is_loud(expr) && !has_exec_param(expr, econtext);
+}
+
+Node *
+expr_expand_vars(Node *expr, void *targetlist)
+{
+	if (expr == NULL)
+		return NULL;
+	if (IsA(expr, Var))
+		return copyObject((Node *) get_tle_by_resno(targetlist, ((const Var *) expr)->varattno)->expr);
+	return expression_tree_mutator(expr, expr_expand_vars, targetlist);
 }

@@ -1,6 +1,6 @@
 /*
  * expression.h
- *	  Expressions that are evaluated earlier, or more often, than PostgreSQL's plan would.
+ *	  Expressions that are evaluated at another place, earlier, or more often than PostgreSQL's plan would.
  */
 #ifndef GPUSORT_EXPRESSION_H
 #define GPUSORT_EXPRESSION_H
@@ -21,5 +21,11 @@ extern bool expr_is_loud(Node *expr);
 
 /* May the expression be evaluated now?  It is not loud, and its parameters have values. */
 extern bool expr_is_quiet(Node *expr, ExprContext *econtext);
+
+/*
+ * expression_tree_mutator: a copy of an expression whose Vars refer to a target list, with the list's expressions in
+ * the place of the Vars.  targetlist: a List of TargetEntrys.
+ */
+extern Node *expr_expand_vars(Node *expr, void *targetlist);
 
 #endif							/* GPUSORT_EXPRESSION_H */

@@ -351,17 +351,6 @@ renumber(Node *expr, void *context)
 	return expression_tree_mutator(expr, renumber, context);
 }
 
-/* expression_tree_mutator: replaces a child's columns by what they are computed from. */
-static Node *
-pull_up_column(Node *expr, void *child)
-{
-	if (expr == NULL)
-		return NULL;
-	if (IsA(expr, Var))
-		return copyObject((Node *) get_tle_by_resno(((Plan *) child)->targetlist, ((Var *) expr)->varattno)->expr);
-	return expression_tree_mutator(expr, pull_up_column, child);
-}
-
 /* Would another place compute the same? */
 static bool
 expr_can_move(Node *expr)
@@ -454,7 +443,7 @@ make_input(const Agg *agg, InputColumns *input)
 	Plan	   *child = input->child;
 	int			natts = list_length(child->targetlist);
 	List	   *tlist = NIL;
-	Node	   *moved = pull_up_column((Node *) input->computed, child);
+	Node	   *moved = expr_expand_vars((Node *) input->computed, child->targetlist);
 	bool		free = target_list_is_free(child) && expr_can_move(moved);
 	Result	   *result;
 
@@ -687,7 +676,8 @@ extend_sort(Agg *agg, Aggregates *all, InputColumns *input)
 		if (expr_is_loud((Node *) input->computed))
 			return "an expression may fail for a group that is not read";
 		/* the sort's columns are the child's, perhaps in another order */
-		moved = pull_up_column(pull_up_column((Node *) input->computed, sort), below);
+		moved = expr_expand_vars((Node *) input->computed, sort->plan.targetlist);
+		moved = expr_expand_vars(moved, below->targetlist);
 		if (!target_list_is_free(below) || !expr_can_move(moved))
 			return "an expression cannot be computed below the sort";
 		below->targetlist = append_computed(below->targetlist, (List *) moved);

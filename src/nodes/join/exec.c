@@ -99,8 +99,8 @@ typedef struct MergedJoin
 
 	/* the current rows */
 	TupleTableSlot *outer;
-	TupleTableSlot *inner;		/* the child's row; NULL: none was read, or
-								 * the end (begun) */
+	TupleTableSlot *inner;		/* the child's row; NULL: if begun, there are
+								 * no more, otherwise none was read */
 	int64		outer_int;		/* the key, if it is one integer */
 	int64		inner_int;
 	bool		in_group;		/* the outer row meets rows of a group */

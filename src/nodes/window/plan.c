@@ -29,7 +29,6 @@
 #include "nodes/window/window.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "parser/parsetree.h"
 #include "settings.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -250,20 +249,6 @@ replace_functions(Node *node, void *context)
 }
 
 /*
- * expression_tree_mutator: puts entries of the WindowAgg's target list in the place of a run condition's Vars, which
- * stand for them.  runConditionOrig is for EXPLAIN: Vars in the arguments of its functions do not refer to the child.
- */
-static Node *
-expand_condition(Node *node, void *context)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Var))
-		return copyObject((Node *) get_tle_by_resno(context, ((const Var *) node)->varattno)->expr);
-	return expression_tree_mutator(node, expand_condition, context);
-}
-
-/*
  * Hides the first column that the target list takes from the child unchanged.  To see
  * whether a projection is needed, the executor compares leading Vars of a CustomScan's
  * target list with the scan tuple.  It expects no Vars for the child among them; a server
@@ -359,7 +344,12 @@ replace_window(WindowAgg *window)
 		return &window->plan;
 	targetlist = (List *) replace_functions((Node *) window->plan.targetlist, &funcs);
 	qual = (List *) replace_functions((Node *) window->plan.qual, &funcs);
-	condition = (List *) replace_functions(expand_condition((Node *) window->runCondition, window->plan.targetlist),
+
+	/*
+	 * Vars of runCondition are entries of the WindowAgg's target list.  runConditionOrig is for EXPLAIN: Vars in the
+	 * arguments of its functions do not refer to the child.
+	 */
+	condition = (List *) replace_functions(expr_expand_vars((Node *) window->runCondition, window->plan.targetlist),
 										   &funcs);
 	if (funcs.refused || funcs.funcs == NIL)
 		return &window->plan;
