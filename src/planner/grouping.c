@@ -55,10 +55,10 @@ window_may_end_early(const Path *path)
 static bool
 sort_beats_index(const Grouping *grouping, const Path *path, SortOffer *sort, Peer *peer)
 {
-	Cost		cost = index_order_cost(path, grouping->input_rel);
+	Cost		cost = index_order_cost(grouping->root, path, grouping->input_rel);
 
 	*peer = time_peer();
-	return cost > 0 && !may_end_early(grouping->root) && !window_may_end_early(path_below_projection(grouping->path)) &&
+	return cost > 0 && !window_may_end_early(path_below_projection(grouping->path)) &&
 		find_sort_below(grouping, false, sort) && sort_costs_less(sort, cost, grouping->name);
 }
 

@@ -217,15 +217,10 @@ extern Path *sort_offer_path(PlannerInfo *root, RelOptInfo *rel, const SortOffer
 /*
  * If the path reads this table in the order of an index, or sorts such rows further by an Incremental Sort: the cost
  * that our sort of the table must not reach.  That is the cost of the index scan and half of the Incremental Sort's,
- * because GpuSort Incremental, which takes its place, is faster.  0: another path.
+ * because GpuSort Incremental, which takes its place, is faster.  0: another path, or a query whose first rows alone
+ * may be read while PostgreSQL compares its paths by the costs of all rows.
  */
-extern Cost index_order_cost(const Path *path, const RelOptInfo *table);
-
-/*
- * May only the first rows of this query be read, for a reason that its own planner does not see?  Then PostgreSQL
- * compares its paths by the costs of all rows.
- */
-extern bool may_end_early(const PlannerInfo *root);
+extern Cost index_order_cost(const PlannerInfo *root, const Path *path, const RelOptInfo *table);
 
 /* Does the sort with its input cost less?  name: what stands above, for messages. */
 extern bool sort_costs_less(const SortOffer *offer, Cost index_cost, const char *name);

@@ -540,21 +540,6 @@ scans_indexes(const Path *path)
 	return true;
 }
 
-Cost
-index_order_cost(const Path *path, const RelOptInfo *table)
-{
-	const Path *scan;
-
-	if (path == NULL || table->reloptkind != RELOPT_BASEREL || table->rtekind != RTE_RELATION)
-		return 0;
-	scan = path = path_below_projection(path);
-	if (IsA(path, IncrementalSortPath))
-		scan = ((const IncrementalSortPath *) path)->spath.subpath;
-	if (scan->parent != table || scan->pathkeys == NIL || !scans_indexes(scan))
-		return 0;
-	return (scan->total_cost + path->total_cost) / 2;
-}
-
 /* expression_tree_walker: does a query have a LIMIT, or ask for the existence of a row? */
 static bool
 reads_first_rows(Node *node, void *context)
@@ -570,10 +555,11 @@ reads_first_rows(Node *node, void *context)
 }
 
 /*
- * If the query around a subquery joins, sorts or groups, the subquery's tuple_fraction is 0, also below a LIMIT or in a
- * cursor.  A query of WITH is planned before the queries that read it.
+ * May only the first rows of this query be read, for a reason that its own planner does not see?  If the query around a
+ * subquery joins, sorts or groups, the subquery's tuple_fraction is 0, also below a LIMIT or in a cursor.  A query of
+ * WITH is planned before the queries that read it.
  */
-bool
+static bool
 may_end_early(const PlannerInfo *root)
 {
 	for (const PlannerInfo *parent = root->parent_root; parent != NULL; parent = parent->parent_root)
@@ -583,6 +569,21 @@ may_end_early(const PlannerInfo *root)
 			return true;
 	}
 	return false;
+}
+
+Cost
+index_order_cost(const PlannerInfo *root, const Path *path, const RelOptInfo *table)
+{
+	const Path *scan;
+
+	if (path == NULL || table->reloptkind != RELOPT_BASEREL || table->rtekind != RTE_RELATION)
+		return 0;
+	scan = path = path_below_projection(path);
+	if (IsA(path, IncrementalSortPath))
+		scan = ((const IncrementalSortPath *) path)->spath.subpath;
+	if (scan->parent != table || scan->pathkeys == NIL || !scans_indexes(scan) || may_end_early(root))
+		return 0;
+	return (scan->total_cost + path->total_cost) / 2;
 }
 
 bool
@@ -667,13 +668,15 @@ offer_sort_of_table(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel, S
 {
 	const PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
 	const Path *path = get_cheapest_path_for_pathkeys(rel->pathlist, NIL, NULL, TOTAL_COST, false);
-	Cost		most = index_order_cost(path, input_rel);
 	const RangeTblEntry *rte;
 	Peer		peer = time_peer();
+	Cost		most;
 
-	if (most == 0 || !gpusort_plan_grouping || target == NULL || root->parse->hasTargetSRFs ||
-		input_rel->rows < Max(gpusort_min_rows, gpusort_plan_grouping_min_rows) ||
-		may_end_early(root) || !equal(target->exprs, input_rel->reltarget->exprs))
+	if (!gpusort_plan_grouping || target == NULL || root->parse->hasTargetSRFs ||
+		input_rel->rows < Max(gpusort_min_rows, gpusort_plan_grouping_min_rows))
+		return false;
+	most = index_order_cost(root, path, input_rel);
+	if (most == 0 || !equal(target->exprs, input_rel->reltarget->exprs))
 		return false;
 	/* an index-only scan reads no row at a random place, so the ratio of the costs is that of the times */
 	if (path_below_projection(path)->pathtype == T_IndexOnlyScan)
